@@ -1,0 +1,64 @@
+# The front door: everything a person does with this project is one of these.
+#
+#   make demo     set up, build, train a first model on real data (about two minutes of training)
+#   make test     set up, build, run all tests
+#   make bench    set up, build, measure one training step of a few models
+#   make format   clang-format on all sources        make lint   clang-tidy on all sources
+#   make asan tsan fuzz   the tests under a sanitizer; the fuzz targets
+#   make clean
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test dev asan tsan fuzz bench format lint clean
+
+JOBS ?= $(shell nproc)
+COHORT := build/release/cohort
+SOURCES = $(shell git ls-files '*.h' '*.cpp')
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+setup:
+	@tools/setup
+
+# Configures and builds a preset: build/PRESET.
+define build_preset
+cmake --preset $(1) --log-level=STATUS >build/$(1)-configure.log 2>&1 || \
+  { cat build/$(1)-configure.log; exit 1; }; \
+grep -A20 -- '-- Cohort' build/$(1)-configure.log | grep -v 'Configuring\|Generating\|written' || true; \
+cmake --build build/$(1) -j $(JOBS)
+endef
+
+build: setup
+	@mkdir -p build && echo "building the release preset" && $(call build_preset,release)
+
+demo: build
+	$(COHORT) train --model mnistnet --data fashion-mnist --batch 64 --lr 0.03 --epochs 4 \
+	  --schedule cosine --weight-decay 5e-4 --runs-dir runs
+
+dev asan: setup
+	@mkdir -p build && echo "building the $@ preset" && $(call build_preset,$@)
+	ctest --preset $@ -j $(JOBS)
+
+# The layers without libtorch, which is not instrumented, and the saved inputs of the fuzzers.
+tsan fuzz: setup
+	@mkdir -p build && echo "building the $@ preset" && $(call build_preset,$@)
+	ctest --preset $@ -j $(JOBS)
+
+test: dev tsan fuzz
+
+bench: build
+	$(COHORT) bench step --model mlp-4096 --batch 64 --threads 1
+	$(COHORT) bench step --model resnet20 --batch 64 --threads 1
+	$(COHORT) bench step --model mnistnet --batch 64 --threads 1
+
+format: setup
+	clang-format -i $(SOURCES)
+
+lint: setup
+	@mkdir -p build && cmake --preset dev >build/dev-configure.log
+	@git ls-files 'src/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy -p build/dev --quiet \
+	  --extra-arg=-Wno-unknown-warning-option
+
+clean:
+	rm -rf build

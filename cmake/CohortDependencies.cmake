@@ -1,0 +1,19 @@
+# Outside libraries. Required ones fail the configuration; optional ones switch a part off, which
+# the summary at the end says.
+find_package(Threads REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(ZLIB REQUIRED)
+find_package(JPEG)
+find_package(PNG)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+
+if(COHORT_WITH_TORCH)
+  find_package(Torch REQUIRED)
+  # Torch's package adds flags of its own to every target; we want only its libraries.
+  set(CMAKE_CXX_STANDARD 20)
+endif()
+if(COHORT_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()

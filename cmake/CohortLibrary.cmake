@@ -1,0 +1,38 @@
+# One library per folder of src/, one test program per folder of tests/.
+include_guard(GLOBAL)
+
+# cohort_library(name [TORCH] SOURCES ... [DEPENDS ...] [LINK ...] [LINK_PRIVATE ...])
+# DEPENDS lists the layers it may use: that list is its permission. LINK names outside libraries
+# that show in its headers, LINK_PRIVATE those that do not.
+function(cohort_library name)
+  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPENDS;LINK;LINK_PRIVATE" ${ARGN})
+  add_library(cohort_${name} STATIC ${ARG_SOURCES})
+  add_library(Cohort::${name} ALIAS cohort_${name})
+  set_target_properties(cohort_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(cohort_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:include/cohort>)
+  target_compile_features(cohort_${name} PUBLIC cxx_std_20)
+  foreach(layer IN LISTS ARG_DEPENDS)
+    target_link_libraries(cohort_${name} PUBLIC cohort_${layer})
+  endforeach()
+  target_link_libraries(cohort_${name} PUBLIC ${ARG_LINK} PRIVATE ${ARG_LINK_PRIVATE}
+                        $<BUILD_INTERFACE:cohort_options>)
+  if(ARG_TORCH)
+    target_link_libraries(cohort_${name} PUBLIC ${TORCH_LIBRARIES})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY COHORT_LIBRARIES cohort_${name})
+endfunction()
+
+# cohort_test(layer SOURCES ... [DEPENDS ...] [LINK ...] [LABELS ...])
+function(cohort_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK;LABELS" ${ARGN})
+  add_executable(${name}_test ${ARG_SOURCES})
+  target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  foreach(layer IN LISTS ARG_DEPENDS)
+    target_link_libraries(${name}_test PRIVATE cohort_${layer})
+  endforeach()
+  target_link_libraries(${name}_test PRIVATE ${ARG_LINK} cohort_options GTest::gmock
+                        GTest::gtest GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name}_test)
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+endfunction()

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Fails when a source file uses what its layer may not use.
+
+    check_layers.py [ROOT]        checks ROOT/src; ROOT defaults to this project
+    check_layers.py --self-test   plants one violation of each kind and expects to find it
+
+Checked, each reported as file:line:
+  - a file includes only its own layer and the layers ALLOWED to it;
+  - a layer's CMakeLists.txt DEPENDS on nothing else, and on every layer its files include;
+  - layers without libtorch include none of its headers and do not ask CMake for it;
+  - nobody includes torch/torch.h (17 s a file) nor loads or saves with torch or pickle;
+  - nothing below apps and launch touches the environment.
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+TORCH_FREE = {
+    "core", "config", "metrics", "storage", "transport", "collectives", "topology", "compressors",
+    "optimizers", "schedules", "data",
+}
+ALLOWED = {  # layer: what it may include, besides itself
+    "core": set(),
+    "config": {"core"},
+    "metrics": {"core"},
+    "storage": {"core"},
+    "transport": {"core"},
+    "collectives": {"core", "transport"},
+    "topology": {"core"},
+    "compressors": {"core"},
+    "optimizers": {"core"},
+    "schedules": {"core"},
+    "data": {"core", "storage"},
+    "models": {"core"},
+    "methods": {"core", "transport", "collectives", "topology", "compressors", "optimizers",
+                "schedules", "models"},
+    "engine": TORCH_FREE | {"models", "methods"},
+    "apps": TORCH_FREE | {"models", "methods", "engine"},
+}
+MAY_READ_ENVIRONMENT = {"apps", "launch"}
+
+INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
+TORCH_HEADER = re.compile(r"(torch|ATen|c10)/")
+ENVIRONMENT = re.compile(r"\b(secure_getenv|getenv|setenv|unsetenv|putenv|environ)\b")
+UNSAFE_LOAD = re.compile(r"\btorch::(load|save)\b|pickle", re.IGNORECASE)
+# Comments and literals, in which any word may stand. Literals first: "//" may be inside them.
+NOT_CODE = re.compile(
+    r'R"([^\s()\\]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/',
+    re.DOTALL)
+CMAKE_CALL = re.compile(r"cohort_library\s*\(([^)]*)\)")
+CMAKE_KEYWORDS = {"TORCH", "SOURCES", "DEPENDS", "LINK", "LINK_PRIVATE"}
+
+
+def blanked(text):
+    """`text` without comments and literals, with its line breaks kept. Includes stay whole."""
+    lines = text.splitlines()
+    masked = [re.sub(r'"([^"]*)"', r"<\1>", line) if INCLUDE.match(line) else line
+              for line in lines]
+    return NOT_CODE.sub(lambda found: "\n" * found[0].count("\n"), "\n".join(masked))
+
+
+def check_file(path, layer, included):
+    """Yields (line, message) and adds the layers the file includes, with a place, to `included`."""
+    for number, line in enumerate(blanked(path.read_text(errors="replace")).split("\n"), 1):
+        include = INCLUDE.match(line)
+        if include:
+            header = include[1]
+            first = header.split("/")[0]
+            if first in ALLOWED and "/" in header and first != layer:
+                included.setdefault(first, f"{path}:{number}")
+                if first not in ALLOWED[layer]:
+                    yield number, f"{layer} may not include {first} ({header})"
+            if header == "torch/torch.h":
+                yield number, "torch/torch.h takes 17 s a file; include what is needed of ATen"
+            if TORCH_HEADER.match(header) and layer in TORCH_FREE:
+                yield number, f"{layer} does without libtorch ({header})"
+        if layer not in MAY_READ_ENVIRONMENT and ENVIRONMENT.search(line):
+            yield number, f"{layer} may not touch the environment; pass the value down from apps"
+        if UNSAFE_LOAD.search(line):
+            yield number, "files are safetensors; torch's own loader crashes on damaged ones"
+
+
+def check_cmake(path, layer, included):
+    """Yields (line, message) for the layer's cohort_library call."""
+    text = re.sub(r"#[^\n]*", "", path.read_text())
+    for call in CMAKE_CALL.finditer(text):
+        number = text.count("\n", 0, call.start()) + 1
+        keyword = None
+        depends = set()
+        for token in call[1].split()[1:]:
+            if token in CMAKE_KEYWORDS:
+                keyword = token
+                if token == "TORCH" and layer in TORCH_FREE:
+                    yield number, f"{layer} does without libtorch (TORCH)"
+            elif keyword == "DEPENDS":
+                depends.add(token)
+        for name in sorted(depends - ALLOWED[layer] - {layer}):
+            yield number, f"{layer} may not depend on {name} (DEPENDS)"
+        for name in sorted(set(included) & ALLOWED[layer] - depends):
+            yield number, f"DEPENDS lacks {name}, which {included[name]} includes"
+
+
+def violations(root):
+    """All of ROOT/src, as 'file:line: message'."""
+    source = root / "src"
+    if not source.is_dir():
+        yield f"{source}:0: there is no such folder"
+        return
+    for folder in sorted(path for path in source.iterdir() if path.is_dir()):
+        layer = folder.name
+        if layer not in ALLOWED:
+            yield f"{folder}:0: unknown layer; say in tools/check_layers.py what it may include"
+            continue
+        included = {}
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in {".h", ".cpp", ".cu", ".cuh"}:
+                for number, message in check_file(path, layer, included):
+                    yield f"{path}:{number}: {message}"
+        cmake = folder / "CMakeLists.txt"
+        if cmake.exists():
+            for number, message in check_cmake(cmake, layer, included):
+                yield f"{cmake}:{number}: {message}"
+
+
+PLANTED = {  # file, content, where the violation must be found, or None
+    "src/core/a.h": ('#include "transport/b.h"\n', 1),
+    "src/transport/b.h": ('#include "core/a.h"\n\n#include "topology/c.h"\n', 3),
+    "src/transport/CMakeLists.txt": (
+        "cohort_library(transport\n  SOURCES b.cpp\n  DEPENDS core models)\n", 1),
+    "src/metrics/d.cpp": ('// std::getenv\nconst char* s = "getenv";\nauto v = std::getenv("A");\n',
+                          3),
+    "src/data/e.cpp": ("#include <ATen/core/Tensor.h>\n", 1),
+    "src/models/f.h": ("/* torch::load\n*/\n#include <torch/torch.h>\n", 3),
+    "src/models/g.cpp": ("#include <ATen/core/Tensor.h>\nvoid f() { torch::load(x, y); }\n", 2),
+    "src/engine/h.cpp": ("#include <torch/csrc/jit/serialization/pickle.h>\n", 1),
+    "src/collectives/i.cpp": ('#include "core/a.h"\n#include "transport/b.h"\n', None),
+    "src/collectives/CMakeLists.txt": ("# none\ncohort_library(collectives DEPENDS core)\n", 2),
+    "src/schedules/CMakeLists.txt": ("cohort_library(schedules TORCH SOURCES j.cpp)\n", 1),
+    "src/apps/k.cpp": ('#include "engine/h.h"\nauto v = std::getenv("A");\n', None),
+    "src/common/l.h": ("", 0),
+    "src/config/m.cpp": (
+        'auto a = R"(\n#include "models/x.h" getenv)"; // pickle\nchar c = \'"\'; // getenv "\n',
+        None),
+}
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as name:
+        root = pathlib.Path(name)
+        expected = set()
+        for file, (content, line) in PLANTED.items():
+            path = root / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+            if line is not None:
+                expected.add(f"{path if line else path.parent}:{line}")
+        found = {":".join(text.split(":")[:2]) for text in violations(root)}
+    for text in sorted(expected - found):
+        print(f"not found: {text}")
+    for text in sorted(found - expected):
+        print(f"found but not planted: {text}")
+    print("self-test " + ("failed" if expected != found else "passed"))
+    return expected != found
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    if len(arguments) > 1 or any(text.startswith("-") for text in arguments):
+        print(__doc__, file=sys.stderr)
+        return 2
+    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parent.parent)
+    found = list(violations(root))
+    print("\n".join(found) or "layers hold")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
