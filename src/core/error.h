@@ -1,0 +1,55 @@
+// The three kinds of failure, by whose they are.
+//
+//   ConfigError    the user's: the message says what to change and lists valid values. Exit status 2.
+//   RunError       the run's: data, disk or arithmetic gave out; says where and what to try. Status 1.
+//   PeerError      another rank's or the network's; this process is healthy. Status 1.
+//   COHORT_CHECK   ours: an invariant that no input can break. Stays on in release builds.
+//
+// Expected outcomes are return values (std::optional), not exceptions.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace cohort {
+
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class ConfigError : public Error {
+ public:
+  using Error::Error;
+};
+
+class RunError : public Error {
+ public:
+  using Error::Error;
+};
+
+class PeerError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A file that is missing, truncated, foreign or damaged. The message names the file, what was
+// expected and what was found.
+class FileError : public RunError {
+ public:
+  using RunError::RunError;
+};
+
+namespace detail {
+[[noreturn]] void check_failed(const char* condition, const char* file, int line,
+                               const std::string& message);
+}  // namespace detail
+
+}  // namespace cohort
+
+#define COHORT_CHECK(condition, message)                                               \
+  do {                                                                                 \
+    if (!(condition)) [[unlikely]] {                                                   \
+      ::cohort::detail::check_failed(#condition, __FILE__, __LINE__, (message));       \
+    }                                                                                  \
+  } while (false)
