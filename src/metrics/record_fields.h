@@ -1,0 +1,84 @@
+// The fields of each record with their names, once for the writer and the reader of the layer.
+#pragma once
+
+#include "metrics/records.h"
+
+namespace cohort::detail {
+
+// Calls visit(name, member) for each field in the order of records.h. `record` may be const.
+template <class Record, class Visit>
+void visit_step(Record& record, Visit&& visit) {
+  visit("time_seconds", record.time_seconds);
+  visit("rank", record.rank);
+  visit("step", record.step);
+  visit("epoch", record.epoch);
+  visit("loss", record.loss);
+  visit("top1", record.top1);
+  visit("top5", record.top5);
+  visit("lr", record.lr);
+  visit("samples", record.samples);
+  visit("data_seconds", record.data_seconds);
+  visit("compute_seconds", record.compute_seconds);
+  visit("exchange_seconds", record.exchange_seconds);
+  visit("update_seconds", record.update_seconds);
+  visit("steps", record.steps);
+  visit("bytes_sent", record.bytes_sent);
+  visit("bytes_received", record.bytes_received);
+  visit("staleness", record.staleness);
+  visit("consensus_distance", record.consensus_distance);
+}
+
+template <class Record, class Visit>
+void visit_evaluation(Record& record, Visit&& visit) {
+  visit("time_seconds", record.time_seconds);
+  visit("rank", record.rank);
+  visit("step", record.step);
+  visit("epoch", record.epoch);
+  visit("split", record.split);
+  visit("loss", record.loss);
+  visit("top1", record.top1);
+  visit("top5", record.top5);
+  visit("samples", record.samples);
+  visit("seconds", record.seconds);
+}
+
+template <class Record, class Visit>
+void visit_event(Record& record, Visit&& visit) {
+  visit("time_seconds", record.time_seconds);
+  visit("rank", record.rank);
+  visit("step", record.step);
+  visit("event", record.event);
+  visit("detail", record.detail);
+}
+
+// One name for the three, chosen by the record's type.
+template <class Visit>
+void visit_fields(const StepRecord& record, Visit&& visit) {
+  visit_step(record, visit);
+}
+template <class Visit>
+void visit_fields(StepRecord& record, Visit&& visit) {
+  visit_step(record, visit);
+}
+template <class Visit>
+void visit_fields(const EvaluationRecord& record, Visit&& visit) {
+  visit_evaluation(record, visit);
+}
+template <class Visit>
+void visit_fields(EvaluationRecord& record, Visit&& visit) {
+  visit_evaluation(record, visit);
+}
+template <class Visit>
+void visit_fields(const EventRecord& record, Visit&& visit) {
+  visit_event(record, visit);
+}
+template <class Visit>
+void visit_fields(EventRecord& record, Visit&& visit) {
+  visit_event(record, visit);
+}
+
+inline const char* type_name(const StepRecord&) { return "step"; }
+inline const char* type_name(const EvaluationRecord&) { return "evaluation"; }
+inline const char* type_name(const EventRecord&) { return "event"; }
+
+}  // namespace cohort::detail

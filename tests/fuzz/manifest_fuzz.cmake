@@ -1,0 +1,1 @@
+cohort_fuzzer(manifest SOURCES manifest_fuzz.cpp DEPENDS storage)

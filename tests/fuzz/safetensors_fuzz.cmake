@@ -1,0 +1,1 @@
+cohort_fuzzer(safetensors SOURCES safetensors_fuzz.cpp DEPENDS storage)
