@@ -1,0 +1,165 @@
+#include "collectives/over_transport.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "collectives/chunks.h"
+#include "core/error.h"
+
+namespace cohort {
+namespace {
+
+std::span<float> part(std::span<float> values, int parts, int index) {
+  const Range chunk = chunk_of(static_cast<std::int64_t>(values.size()), parts, index);
+  return values.subspan(chunk.begin, chunk.size);
+}
+
+// sum = first + second, where one of them is `values` and the other arrived as bytes. Addition of
+// two numbers is the same in both orders, so only who is added when matters.
+void add(const Bytes& arrived, std::span<float> values) {
+  constexpr std::size_t kBlock = 1024;
+  float block[kBlock];
+  for (std::size_t begin = 0; begin < values.size(); begin += kBlock) {
+    const std::size_t count = std::min(kBlock, values.size() - begin);
+    std::memcpy(block, arrived.data() + begin * sizeof(float), count * sizeof(float));
+    for (std::size_t i = 0; i < count; ++i) values[begin + i] += block[i];
+  }
+}
+
+void assign(const Bytes& arrived, std::span<std::byte> out) {
+  if (!out.empty()) std::memcpy(out.data(), arrived.data(), out.size());
+}
+
+}  // namespace
+
+OverTransport::OverTransport(std::shared_ptr<Transport> transport)
+    : transport_(std::move(transport)) {
+  COHORT_CHECK(transport_ != nullptr, "collectives need a transport");
+  if (size() > kMaxSize) {
+    throw ConfigError("collectives over a transport serve at most " + std::to_string(kMaxSize) +
+                      " ranks, not " + std::to_string(size()));
+  }
+}
+
+Tag OverTransport::tag(Kind kind, int round) const {
+  // 1 bit that says reserved, 3 of kind, 12 of round, 16 of operation.
+  return kFirstReservedTag | static_cast<Tag>(kind) << 28 | static_cast<Tag>(round) << 16 |
+         (operation_ & 0xffff);
+}
+
+template <class Operation>
+auto OverTransport::guarded(Operation&& operation) {
+  if (!failure_.empty()) throw PeerError("the group is broken since: " + failure_);
+  ++operation_;
+  try {
+    return operation();
+  } catch (const PeerError& error) {
+    failure_ = error.what();
+    throw;
+  }
+}
+
+void OverTransport::all_reduce(std::span<float> values, Deadline deadline) {
+  guarded([&] {
+    if (size() == 1) return;
+    if (values.size_bytes() >= kRingBytes) {
+      ring_reduce(values, deadline);
+    } else {
+      gather_reduce(values, deadline);
+    }
+  });
+}
+
+void OverTransport::ring_reduce(std::span<float> values, Deadline deadline) {
+  const int parts = size();
+  for (int round = 0; round + 1 < parts; ++round) {
+    const auto outgoing = part(values, parts, (rank() + parts - round) % parts);
+    const auto incoming = part(values, parts, (rank() + 2 * parts - round - 1) % parts);
+    const Tag step = tag(Kind::kReduceScatter, round);
+    transport_->send(right(), step, std::as_bytes(outgoing), deadline);
+    add(receive_exactly(left(), step, incoming.size_bytes(), deadline), incoming);
+  }
+  for (int round = 0; round + 1 < parts; ++round) {
+    const auto outgoing = part(values, parts, (rank() + 1 + parts - round) % parts);
+    const auto incoming = part(values, parts, (rank() + parts - round) % parts);
+    const Tag step = tag(Kind::kReduceGather, round);
+    transport_->send(right(), step, std::as_bytes(outgoing), deadline);
+    assign(receive_exactly(left(), step, incoming.size_bytes(), deadline),
+           std::as_writable_bytes(incoming));
+  }
+}
+
+void OverTransport::gather_reduce(std::span<float> values, Deadline deadline) {
+  if (rank() != 0) {
+    transport_->send(0, tag(Kind::kSmallReduce), std::as_bytes(values), deadline);
+    assign(receive_exactly(0, tag(Kind::kSmallResult), values.size_bytes(), deadline),
+           std::as_writable_bytes(values));
+    return;
+  }
+  for (Rank from = 1; from < size(); ++from) {
+    add(receive_exactly(from, tag(Kind::kSmallReduce), values.size_bytes(), deadline), values);
+  }
+  for (Rank to = 1; to < size(); ++to) {
+    transport_->send(to, tag(Kind::kSmallResult), std::as_bytes(values), deadline);
+  }
+}
+
+std::vector<Bytes> OverTransport::all_gather(std::span<const std::byte> own, Deadline deadline) {
+  return guarded([&] {
+    std::vector<Bytes> all(size());
+    all[rank()].assign(own.begin(), own.end());
+    for (int round = 0; round + 1 < size(); ++round) {
+      const Rank outgoing = (rank() + size() - round) % size();
+      const Rank incoming = (rank() + 2 * size() - round - 1) % size();
+      const Tag step = tag(Kind::kAllGather, round);
+      transport_->send(right(), step, all[outgoing], deadline);
+      all[incoming] = transport_->receive(left(), step, deadline).payload;
+    }
+    return all;
+  });
+}
+
+void OverTransport::broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) {
+  COHORT_CHECK(root >= 0 && root < size(), "no rank " + std::to_string(root));
+  guarded([&] {
+    // A binomial tree over the ranks renumbered from the root: the parent of a number is the number
+    // without its lowest set bit.
+    const int own = (rank() + size() - root) % size();
+    const auto real = [&](int number) { return (number + root) % size(); };
+    int bit = 1;
+    while (bit < size() && (own & bit) == 0) bit <<= 1;
+    if (own != 0) {
+      assign(receive_exactly(real(own - bit), tag(Kind::kBroadcast), bytes.size(), deadline),
+             bytes);
+    }
+    for (bit >>= 1; bit > 0; bit >>= 1) {
+      if (own + bit < size())
+        transport_->send(real(own + bit), tag(Kind::kBroadcast), bytes, deadline);
+    }
+  });
+}
+
+void OverTransport::barrier(Deadline deadline) {
+  guarded([&] {
+    // After the round with distance d a rank knows of the 2 d - 1 ranks to its left.
+    int round = 0;
+    for (int distance = 1; distance < size(); distance *= 2, ++round) {
+      const Tag step = tag(Kind::kBarrier, round);
+      transport_->send((rank() + distance) % size(), step, {}, deadline);
+      receive_exactly((rank() + size() - distance) % size(), step, 0, deadline);
+    }
+  });
+}
+
+Bytes OverTransport::receive_exactly(Rank from, Tag tag, std::size_t bytes, Deadline deadline) {
+  Message message = transport_->receive(from, tag, deadline);
+  if (message.payload.size() != bytes) {
+    throw PeerError("rank " + std::to_string(rank()) + ": rank " + std::to_string(from) + " sent " +
+                    std::to_string(message.payload.size()) +
+                    " bytes in a collective operation of " + std::to_string(bytes));
+  }
+  return std::move(message.payload);
+}
+
+}  // namespace cohort

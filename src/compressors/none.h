@@ -1,0 +1,19 @@
+// No compression: the float32 values as they are, 4 n bytes. The baseline of every comparison.
+#pragma once
+
+#include "compressors/compressor.h"
+
+namespace cohort {
+
+class None final : public Compressor {
+ public:
+  std::string_view name() const override { return "none"; }
+  void encode(std::span<const float> dense, Bytes& wire) override;
+  void decode(std::span<const std::byte> wire, std::span<float> dense) const override;
+  double contraction(std::int64_t) const override { return 1; }
+  std::size_t max_encoded_bytes(std::int64_t numel) const override {
+    return static_cast<std::size_t>(numel) * sizeof(float);
+  }
+};
+
+}  // namespace cohort

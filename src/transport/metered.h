@@ -1,0 +1,56 @@
+// Counts what passes through another transport: the only source of byte counts in reports, so that
+// no method can be wrong, or flattering, about its own traffic.
+//
+// Counted are payload bytes and messages whose send or receive succeeded. Counts may be read while
+// other threads use the transport; each number is then exact for some moment, not all for the same.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "transport/transport.h"
+
+namespace cohort {
+
+struct Traffic {
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t messages_sent = 0;
+  std::uint64_t messages_received = 0;
+
+  friend bool operator==(const Traffic&, const Traffic&) = default;
+};
+
+class MeteredTransport final : public Transport {
+ public:
+  explicit MeteredTransport(std::unique_ptr<Transport> inner);
+
+  // Since construction, with all other ranks. What a rank sends to itself is not traffic.
+  Traffic traffic() const;
+
+  // With one rank, which may be this one.
+  Traffic traffic_with(Rank peer) const;
+
+  Rank rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline deadline) override;
+  Message receive(Rank from, Tag tag, Deadline deadline) override;
+  std::optional<Message> receive_any(Tag tag, Deadline deadline) override;
+  void close() override { inner_->close(); }
+
+ private:
+  struct Counters {
+    std::atomic<std::uint64_t> bytes_sent{0};
+    std::atomic<std::uint64_t> bytes_received{0};
+    std::atomic<std::uint64_t> messages_sent{0};
+    std::atomic<std::uint64_t> messages_received{0};
+  };
+
+  void count_received(const Message& message);
+
+  std::unique_ptr<Transport> inner_;
+  std::vector<Counters> counters_;  // by peer
+};
+
+}  // namespace cohort

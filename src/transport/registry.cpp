@@ -1,0 +1,22 @@
+#include "transport/registry.h"
+
+#include "transport/in_process.h"
+
+namespace cohort {
+namespace {
+
+std::unique_ptr<TransportGroup> make_in_process(int size) {
+  return std::make_unique<TransportGroup>(TransportGroup{make_in_process_group(size)});
+}
+
+}  // namespace
+
+const TransportRegistry& transports() {
+  static const TransportRegistry table(
+      "transport", {
+                       {"in-process", "ranks are threads of one process", make_in_process},
+                   });
+  return table;
+}
+
+}  // namespace cohort

@@ -1,0 +1,144 @@
+#include "collectives/over_transport.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "transport/faulty.h"
+#include "transport/in_process.h"
+#include "transport/metered.h"
+#include "transport/rank_threads.h"
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Metered {
+  std::vector<std::shared_ptr<MeteredTransport>> transports;
+
+  explicit Metered(int size) {
+    for (auto& member : make_in_process_group(size)) {
+      transports.push_back(std::make_shared<MeteredTransport>(std::move(member)));
+    }
+  }
+
+  // Runs one operation on every rank.
+  template <class Operation>
+  void run(Operation operation) {
+    const int size = static_cast<int>(transports.size());
+    const auto errors = run_ranks(size, [&](Rank rank) {
+      OverTransport own(transports[rank]);
+      operation(own);
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(size));
+  }
+
+  Traffic total() const {
+    Traffic sum;
+    for (const auto& transport : transports) {
+      sum.bytes_sent += transport->traffic().bytes_sent;
+      sum.messages_sent += transport->traffic().messages_sent;
+      sum.bytes_received += transport->traffic().bytes_received;
+      sum.messages_received += transport->traffic().messages_received;
+    }
+    return sum;
+  }
+};
+
+Traffic both_ways(std::uint64_t messages, std::uint64_t bytes) {
+  return {bytes, bytes, messages, messages};
+}
+
+std::uint64_t log2_up(std::uint64_t size) {
+  std::uint64_t rounds = 0;
+  while ((std::uint64_t{1} << rounds) < size) ++rounds;
+  return rounds;
+}
+
+class OverTransportCost : public testing::TestWithParam<int> {
+ protected:
+  const std::uint64_t ranks_ = static_cast<std::uint64_t>(GetParam());
+};
+
+TEST_P(OverTransportCost, IsWhatTheHeaderPromisesForALargeSum) {
+  constexpr std::size_t kNumel = 100003;
+  Metered group(GetParam());
+  group.run([&](Collectives& own) {
+    std::vector<float> values(kNumel, 1);
+    own.all_reduce(values, far());
+  });
+  EXPECT_EQ(group.total(), both_ways(2 * ranks_ * (ranks_ - 1), 2 * (ranks_ - 1) * kNumel * 4));
+  for (const auto& transport : group.transports) {
+    EXPECT_EQ(transport->traffic().messages_sent, 2 * (ranks_ - 1));
+    const std::uint64_t largest_chunk = (kNumel + ranks_ - 1) / ranks_ * 4;
+    EXPECT_LE(transport->traffic().bytes_sent, 2 * (ranks_ - 1) * largest_chunk);
+  }
+}
+
+TEST_P(OverTransportCost, IsWhatTheHeaderPromisesForASmallSum) {
+  Metered group(GetParam());
+  group.run([&](Collectives& own) {
+    std::vector<float> values(OverTransport::kRingBytes / sizeof(float) - 1, 1);
+    own.all_reduce(values, far());
+  });
+  EXPECT_EQ(group.total(),
+            both_ways(2 * (ranks_ - 1), 2 * (ranks_ - 1) * (OverTransport::kRingBytes - 4)));
+}
+
+TEST_P(OverTransportCost, IsWhatTheHeaderPromisesForTheOthers) {
+  Metered gathering(GetParam());
+  gathering.run([&](Collectives& own) { own.all_gather(Bytes(1000), far()); });
+  EXPECT_EQ(gathering.total(), both_ways(ranks_ * (ranks_ - 1), ranks_ * (ranks_ - 1) * 1000));
+
+  Metered broadcasting(GetParam());
+  broadcasting.run([&](Collectives& own) {
+    Bytes bytes(1000);
+    own.broadcast(bytes, own.size() - 1, far());
+  });
+  EXPECT_EQ(broadcasting.total(), both_ways(ranks_ - 1, (ranks_ - 1) * 1000));
+
+  Metered meeting(GetParam());
+  meeting.run([&](Collectives& own) { own.barrier(far()); });
+  EXPECT_EQ(meeting.total(), both_ways(ranks_ * log2_up(ranks_), 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, OverTransportCost, testing::Values(1, 2, 3, 4, 5, 8));
+
+TEST(OverTransport, SumsSmallVectorsInTheOrderOfRanks) {
+  // 1e8 + 1 - 1e8 is 0 in float32 when added from the left; other orders give 1.
+  const float inputs[] = {1e8F, 1.0F, -1e8F};
+  Metered group(3);
+  group.run([&](Collectives& own) {
+    std::vector<float> values{inputs[own.rank()]};
+    own.all_reduce(values, far());
+    EXPECT_EQ(values[0], 0.0F);
+  });
+}
+
+TEST(OverTransport, NeverGivesWrongAnswersWhenMessagesAreLost) {
+  int finished = 0;
+  int failed = 0;
+  for (Seed seed = 0; seed < 20; ++seed) {
+    auto transports = make_in_process_group(4);
+    const auto errors = run_ranks(4, [&](Rank rank) {
+      const FaultPlan plan{.seed = seed, .drop_probability = 0.01};
+      OverTransport own(std::make_shared<FaultyTransport>(std::move(transports[rank]), plan));
+      for (int round = 0; round < 3; ++round) {
+        std::vector<float> values(6000, static_cast<float>(1 << (4 * round + rank)));
+        own.all_reduce(values, deadline_in(100ms));
+        EXPECT_EQ(values, std::vector<float>(6000, static_cast<float>(15 << (4 * round))));
+        const auto all = own.all_gather(Bytes(1, std::byte(10 * round + rank)), deadline_in(100ms));
+        for (Rank from = 0; from < 4; ++from) {
+          EXPECT_EQ(all[from], Bytes(1, std::byte(10 * round + from)));
+        }
+      }
+    });
+    for (const std::string& error : errors) ++(error.empty() ? finished : failed);
+  }
+  EXPECT_GT(finished, 0) << "every run met a fault: nothing was compared";
+  EXPECT_GT(failed, 0) << "no run met a fault";
+}
+
+}  // namespace
+}  // namespace cohort
