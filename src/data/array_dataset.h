@@ -1,0 +1,54 @@
+// A data set that lies in memory as bytes: MNIST, Fashion-MNIST, CIFAR.
+//
+// Unchanging once built; read() may be called from several threads. Augmentation is that of CIFAR
+// training: shift by up to four pixels each way (what comes in from outside is black), and mirror
+// every second image.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/image_array.h"
+#include "data/image_transform.h"
+#include "data/normalize.h"
+
+namespace cohort {
+
+struct ArrayOptions {
+  std::vector<std::string> class_names = {};  // every label of the images is below its length
+  Normalization normalization = {};           // as many channels as the images have
+  bool crop_flip = false;
+  std::int64_t image_size = 0;  // resize (bilinear) to this square; 0 keeps the stored size
+};
+
+class ArrayDataset final : public Dataset {
+ public:
+  static constexpr std::int64_t kPadding = 4;
+
+  ArrayDataset(ImageArray images, const ArrayOptions& options);
+
+  std::int64_t size() const override { return images_.size(); }
+  SampleShape shape() const override { return shape_; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  std::int64_t label(std::int64_t index) const override {
+    return images_.labels[static_cast<std::size_t>(index)];
+  }
+  void read(std::int64_t index, std::uint64_t augmentation, std::span<float> out) const override;
+
+ private:
+  void read_stored_size(std::int64_t index, std::uint64_t augmentation, float* out) const;
+  void resize(const float* stored, float* out) const;
+
+  ImageArray images_;
+  SampleShape shape_;
+  std::vector<std::string> class_names_;
+  NormalizeTable table_;
+  bool crop_flip_;
+  ResampleAxis rows_;  // empty when the stored size is kept
+  ResampleAxis columns_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,136 @@
+#include "data/image_folder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <system_error>
+
+#include "core/error.h"
+#include "storage/file.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kLimitBytes = std::uint64_t{256} << 20;
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> entries;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    entries.push_back(it->path());
+  }
+  if (error) throw FileError(folder.string() + ": cannot be listed: " + error.message());
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+bool hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+bool named_as_picture(const fs::path& path) {
+  std::string extension = path.extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+}  // namespace
+
+ImageListing list_images(const fs::path& folder) {
+  ImageListing listing;
+  for (const fs::path& entry : entries_of(folder)) {
+    std::error_code ignored;
+    if (hidden(entry) || !fs::is_directory(entry, ignored)) continue;
+    const std::size_t before = listing.entries.size();
+    const auto label = static_cast<std::int64_t>(listing.class_names.size());
+    for (const fs::path& file : entries_of(entry)) {
+      if (!hidden(file) && named_as_picture(file)) listing.entries.push_back({file, label});
+    }
+    if (listing.entries.size() == before) {
+      throw FileError(entry.string() + ": a class without pictures (.jpg, .jpeg or .png)");
+    }
+    listing.class_names.push_back(entry.filename().string());
+  }
+  if (listing.class_names.empty()) {
+    throw FileError(folder.string() +
+                    ": expected one folder of pictures for each class, found none");
+  }
+  return listing;
+}
+
+void relabel(ImageListing& other, const ImageListing& listing, const fs::path& other_folder) {
+  std::vector<std::int64_t> new_labels;
+  for (const std::string& name : other.class_names) {
+    const auto place =
+        std::lower_bound(listing.class_names.begin(), listing.class_names.end(), name);
+    if (place == listing.class_names.end() || *place != name) {
+      throw FileError((other_folder / name).string() +
+                      ": this class is not among those of the training set");
+    }
+    new_labels.push_back(place - listing.class_names.begin());
+  }
+  for (ImageListing::Entry& entry : other.entries) {
+    entry.label = new_labels[static_cast<std::size_t>(entry.label)];
+  }
+  other.class_names = listing.class_names;
+}
+
+void keep_first(ImageListing& listing, std::int64_t count) {
+  if (count >= static_cast<std::int64_t>(listing.entries.size())) return;
+  std::vector<std::int64_t> seen(listing.class_names.size(), 0);
+  std::vector<std::pair<std::int64_t, std::size_t>> turns;  // (round, place)
+  for (std::size_t i = 0; i < listing.entries.size(); ++i) {
+    turns.emplace_back(seen[static_cast<std::size_t>(listing.entries[i].label)]++, i);
+  }
+  std::sort(turns.begin(), turns.end());
+  std::vector<ImageListing::Entry> kept;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    kept.push_back(std::move(listing.entries[turns[i].second]));
+  }
+  listing.entries = std::move(kept);
+}
+
+FileContent read_image_file(const fs::path& file) {
+  return read_file(file, kLimitBytes);
+}
+
+ImageFolder::ImageFolder(ImageListing listing, const ImageFolderOptions& options)
+    : listing_(std::move(listing)),
+      side_(static_cast<int>(options.image_size)),
+      augmentation_(options.augmentation),
+      table_(options.normalization) {
+  COHORT_CHECK(options.image_size > 0 && options.image_size <= kMaxImageSide / 2,
+               "image size in range");
+}
+
+void ImageFolder::read(std::int64_t index, std::uint64_t augmentation, std::span<float> out) const {
+  COHORT_CHECK(index >= 0 && index < size(), "sample index in range");
+  const std::string name = listing_.entries[static_cast<std::size_t>(index)].file.string();
+  const FileContent content = read_image_file(name);
+  const std::span<const std::uint8_t> bytes = content.octets();
+  const ImageSize full = read_image_size(bytes, name);
+  RandomStream random(augmentation);
+
+  if (augmentation_ == ImageAugmentation::kResizedCrop) {
+    const CropBox box = random_resized_crop(full, random);
+    const bool mirror = (random() >> 63) != 0;
+    const Image image = decode_image(bytes, name, permitted_reduction(box, {side_, side_}));
+    const Image resized = resized_crop(image, scale_box(box, full, image.size), {side_, side_});
+    write_normalized(resized, {0, 0, side_, side_}, mirror, table_, out);
+    return;
+  }
+
+  const CropBox part = without_long_ends(full);
+  const ImageSize wanted = shorter_side_to({part.width, part.height}, side_ * 256 / 224);
+  const Image image = decode_image(bytes, name, permitted_reduction(part, wanted));
+  const Image resized = resized_crop(image, scale_box(part, full, image.size), wanted);
+  CropBox box = centre_square(wanted, side_);
+  bool mirror = false;
+  if (augmentation_ == ImageAugmentation::kCropFlip) {
+    box.x = static_cast<int>(random.below(static_cast<std::uint64_t>(wanted.width - side_) + 1));
+    box.y = static_cast<int>(random.below(static_cast<std::uint64_t>(wanted.height - side_) + 1));
+    mirror = (random() >> 63) != 0;
+  }
+  write_normalized(resized, box, mirror, table_, out);
+}
+
+}  // namespace cohort

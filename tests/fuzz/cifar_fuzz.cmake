@@ -1,0 +1,1 @@
+cohort_fuzzer(cifar SOURCES ${CMAKE_CURRENT_LIST_DIR}/cifar_fuzz.cpp DEPENDS data)
