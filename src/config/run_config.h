@@ -1,0 +1,132 @@
+// Everything that decides the outcome of a run.
+//
+// One flat struct and one table that names each field: the flag, the key in a configuration file,
+// the help text and the permitted values all come from that table (fields.cpp), so that a new
+// setting is one member here and one line there. Names that registries know (models, data sets,
+// methods, ...) are checked where the registries are, not here.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace cohort {
+
+struct RunConfig {
+  // What to train
+  std::string model = "mnistnet";
+  std::string data = "fashion-mnist";
+  std::string method = "local";
+  std::int64_t seed = 1;
+  std::string device = "cpu";
+  std::int64_t threads = 0;
+  std::string memory_format = "auto";
+  std::string init;
+
+  // The model's own settings
+  double dropout = -1;
+  std::int64_t depth = 0;
+  std::int64_t widen = 0;
+  std::int64_t growth = 0;
+
+  // Data
+  std::string data_dir;
+  std::int64_t batch = 64;
+  std::int64_t train_size = 0;
+  std::int64_t test_size = 0;
+  std::int64_t image_size = 0;
+  std::string augment = "auto";
+  std::string normalize = "auto";
+  bool shuffle = true;
+  bool drop_last = false;
+  std::int64_t loader_threads = 1;
+  std::string partition = "none";
+  double partition_alpha = 0.5;
+  std::int64_t shard_count = 1;
+  std::int64_t shard_index = 0;
+  std::string synthetic_shape = "3x32x32";
+  std::int64_t synthetic_classes = 10;
+
+  // Optimizer
+  std::string optimizer = "sgd";
+  double lr = 0.05;
+  double momentum = 0.9;
+  bool nesterov = false;
+  double weight_decay = 0;
+  bool no_norm_decay = false;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double label_smoothing = 0;
+  double clip_norm = 0;
+  std::int64_t accumulate = 1;
+
+  // Learning rate over time
+  std::string schedule = "constant";
+  double lr_step_size = 30;
+  double lr_gamma = 0.1;
+  std::vector<double> lr_milestones;
+  std::vector<double> lr_values;
+  double lr_min = 0;
+  double lr_power = 2;
+  double lr_start_factor = 25;
+  double lr_end_factor = 1e4;
+  double lr_peak_at = 0.3;
+  double warmup_epochs = 0;
+  double warmup_from = 0;
+  std::string lr_scaling = "none";
+  std::int64_t base_batch = 0;
+
+  // When to stop
+  std::int64_t epochs = 5;
+  std::int64_t iterations = 0;
+  double target_accuracy = 0;
+
+  // Evaluation, records and checkpoints
+  std::int64_t eval_every = 1;
+  std::int64_t eval_batch = 500;
+  std::int64_t record_every = 50;
+  std::int64_t checkpoint_every = 0;
+  std::int64_t keep = 2;
+
+  friend bool operator==(const RunConfig&, const RunConfig&) = default;
+};
+
+// A row of the table of settings.
+struct ConfigField {
+  using Member =
+      std::variant<std::string RunConfig::*, std::int64_t RunConfig::*, double RunConfig::*,
+                   bool RunConfig::*, std::vector<double> RunConfig::*>;
+
+  std::string name;   // "weight-decay": the flag without its dashes, and the key in a file
+  std::string group;  // heading in --help
+  Member member;
+  std::string help;
+  double low = -1e308;  // numbers: the permitted range, both ends included
+  double high = 1e308;
+  std::vector<std::string> choices;  // strings: all permitted values; empty: any
+};
+
+const std::vector<ConfigField>& config_fields();
+
+// Sets one field from what was written after its flag. Throws ConfigError.
+void set_field(RunConfig& config, const ConfigField& field, std::string_view text);
+
+// The field's value as it would be written after its flag.
+std::string field_text(const RunConfig& config, const ConfigField& field);
+
+nlohmann::json to_json(const RunConfig& config);
+
+// Overwrites the fields that `text` names. `text` is a JSON object of settings, or a run.json,
+// whose "config" member is taken. `source` names the text in messages. Throws ConfigError on
+// malformed text, unknown keys (suggesting the nearest) and values out of range; then `config` is
+// unchanged.
+void merge_json(RunConfig& config, std::string_view text, const std::string& source);
+
+// Combinations that make no sense, whatever the registries hold. Throws ConfigError.
+void check_config(const RunConfig& config);
+
+}  // namespace cohort

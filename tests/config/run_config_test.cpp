@@ -1,0 +1,122 @@
+#include "config/run_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/error.h"
+
+namespace cohort {
+namespace {
+
+using testing::HasSubstr;
+
+const ConfigField& field(const std::string& name) {
+  for (const ConfigField& each : config_fields()) {
+    if (each.name == name) return each;
+  }
+  throw std::out_of_range(name);
+}
+
+std::string refusal(const std::string& text) {
+  RunConfig config;
+  try {
+    merge_json(config, text, "FILE");
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(config, RunConfig{}) << "a refused file must change nothing";
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(ConfigFields, HaveDistinctNamesHelpAndDefaultsInsideTheirOwnRanges) {
+  std::set<std::string> names;
+  for (const ConfigField& each : config_fields()) {
+    EXPECT_TRUE(names.insert(each.name).second) << each.name;
+    EXPECT_FALSE(each.help.empty()) << each.name;
+    RunConfig config;
+    EXPECT_NO_THROW(set_field(config, each, field_text(RunConfig{}, each))) << each.name;
+    EXPECT_EQ(config, RunConfig{}) << each.name;
+  }
+}
+
+TEST(ConfigFields, CoverTheWholeStruct) {
+  // A member without a row in the table could be neither set nor saved.
+  const RunConfig defaults;
+  nlohmann::json changed = to_json(defaults);
+  RunConfig config;
+  for (const ConfigField& each : config_fields()) {
+    if (!each.choices.empty()) {
+      set_field(config, each, each.choices.back());
+    } else if (std::holds_alternative<std::string RunConfig::*>(each.member)) {
+      set_field(config, each, "something");
+    } else if (std::holds_alternative<bool RunConfig::*>(each.member)) {
+      set_field(config, each, field_text(defaults, each) == "true" ? "false" : "true");
+    } else if (std::holds_alternative<std::vector<double> RunConfig::*>(each.member)) {
+      set_field(config, each, "1.5,2.25");
+    } else {
+      set_field(config, each, field_text(defaults, each) == "1" ? "2" : "1");
+    }
+  }
+  RunConfig back;
+  merge_json(back, to_json(config).dump(), "test");
+  EXPECT_EQ(back, config);
+}
+
+TEST(RunConfig, ReadsARunJsonByItsConfigMember) {
+  RunConfig config;
+  config.model = "resnet20";
+  config.lr = 0.1 + 0.2;  // needs all its digits
+  config.lr_milestones = {30, 60.5};
+  const nlohmann::json document = {{"config", to_json(config)}, {"host", "anything"}};
+  RunConfig back;
+  merge_json(back, document.dump(), "run.json");
+  EXPECT_EQ(back, config);
+}
+
+TEST(RunConfig, RefusesWhatItDoesNotUnderstandAndSaysWhat) {
+  EXPECT_THAT(refusal("{\"modle\": \"lenet\"}"), HasSubstr("did you mean 'model'"));
+  EXPECT_THAT(refusal("{\"batch\": \"many\"}"), HasSubstr("whole number"));
+  EXPECT_THAT(refusal("{\"batch\": 1.5}"), HasSubstr("whole number"));
+  EXPECT_THAT(refusal("{\"batch\": 0}"), HasSubstr("from 1"));
+  EXPECT_THAT(refusal("{\"epochs\": -3}"), HasSubstr("from 1"));
+  EXPECT_THAT(refusal("{\"lr\": 1e999}"), HasSubstr("FILE"));
+  EXPECT_THAT(refusal("{\"partition\": \"fair\"}"), HasSubstr("dirichlet"));
+  EXPECT_THAT(refusal("{\"model\": 3}"), HasSubstr("a text"));
+  EXPECT_THAT(refusal("[1, 2]"), HasSubstr("JSON object"));
+  EXPECT_THAT(refusal("{\"model\": "), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal(""), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal("{\"config\": 7}"), HasSubstr("JSON object"));
+}
+
+TEST(RunConfig, RefusesFlagsThatAreNotNumbersOrOutOfRange) {
+  RunConfig config;
+  EXPECT_THROW(set_field(config, field("batch"), "12x"), ConfigError);
+  EXPECT_THROW(set_field(config, field("batch"), ""), ConfigError);
+  EXPECT_THROW(set_field(config, field("batch"), "-1"), ConfigError);
+  EXPECT_THROW(set_field(config, field("lr"), "nan"), ConfigError);
+  EXPECT_THROW(set_field(config, field("momentum"), "1"), ConfigError);
+  EXPECT_THROW(set_field(config, field("nesterov"), "perhaps"), ConfigError);
+  EXPECT_THROW(set_field(config, field("lr-milestones"), "1,,2"), ConfigError);
+  EXPECT_THROW(set_field(config, field("augment"), "mixup"), ConfigError);
+  EXPECT_EQ(config, RunConfig{});
+}
+
+TEST(CheckConfig, FindsCombinationsThatMakeNoSense) {
+  RunConfig config;
+  EXPECT_NO_THROW(check_config(config));
+  config.partition = "sorted";
+  EXPECT_THROW(check_config(config), ConfigError);
+  config.shard_count = 4;
+  EXPECT_NO_THROW(check_config(config));
+  config.shard_index = 4;
+  EXPECT_THROW(check_config(config), ConfigError);
+  config = {};
+  config.lr_scaling = "linear";
+  EXPECT_THROW(check_config(config), ConfigError);
+}
+
+}  // namespace
+}  // namespace cohort
