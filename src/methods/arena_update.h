@@ -1,0 +1,40 @@
+// The optimizer's step over arenas, wherever they live.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/types.h"
+#include "methods/tensor_optimizer.h"
+#include "optimizers/optimizer.h"
+
+namespace cohort {
+
+struct Arenas {
+  const at::Tensor& parameters;
+  const at::Tensor& gradients;
+  const std::vector<at::Tensor>& slots;
+};
+
+// Applies one optimizer to ranges of arenas: in main memory its fused pass, split over libtorch's
+// threads; on a device the same arithmetic as a few tensor operations.
+class ArenaUpdate {
+ public:
+  ArenaUpdate(const std::string& optimizer, const OptimizerOptions& options, at::Device device);
+
+  std::vector<std::string> slots() const { return optimizer_->slots(); }
+  void operator()(const Arenas& arenas, Range range, const UpdateScalars& scalars) const;
+
+ private:
+  std::unique_ptr<Optimizer> optimizer_;
+  TensorUpdate on_device_ = nullptr;  // null in main memory
+  OptimizerOptions options_;
+};
+
+// The Euclidean norm of a float32 arena; in main memory the same bits for any number of threads.
+double arena_norm(const at::Tensor& arena);
+
+}  // namespace cohort

@@ -1,0 +1,206 @@
+#include "methods/replica.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <utility>
+
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace cohort {
+namespace {
+
+std::vector<std::int64_t> strides_for(at::IntArrayRef shape, bool channels_last) {
+  std::vector<std::int64_t> strides(shape.size());
+  if (channels_last && shape.size() == 4) {
+    strides[1] = 1;
+    strides[3] = shape[1];
+    strides[2] = shape[1] * shape[3];
+    strides[0] = shape[1] * shape[3] * shape[2];
+    return strides;
+  }
+  std::int64_t stride = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= shape[i];
+  }
+  return strides;
+}
+
+}  // namespace
+
+// Runs when autograd has finished one parameter's gradient.
+class Replica::GradientHook final : public torch::autograd::FunctionPostHook {
+ public:
+  GradientHook(Replica& replica, std::size_t index) : replica_(replica), index_(index) {}
+
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list&) override {
+    replica_.gradient_arrived(index_);
+    return outputs;
+  }
+
+ private:
+  Replica& replica_;
+  std::size_t index_;
+};
+
+Replica::Replica(Model& model, const ReplicaOptions& options)
+    : model_(model),
+      options_(options),
+      update_(options.optimizer, options.optimizer_options, options.device) {
+  const c10::NoGradGuard no_grad;
+  place_parameters(model, options);
+  place_buffers(model, options);
+  for (std::size_t i = 0; i < update_.slots().size(); ++i) {
+    slots_.push_back(at::zeros_like(parameters_));
+  }
+  watch_gradients();
+}
+
+Replica::~Replica() {
+  // Autograd may keep an accumulator, and with it our hook, as long as the parameter lives.
+  for (Parameter* owner : owners_) {
+    owner->gradient.reset();
+    owner->value = owner->value.detach().set_requires_grad(true);
+  }
+}
+
+void Replica::place_parameters(Model& model, const ReplicaOptions& options) {
+  std::deque<Parameter>& all = model.store().parameters();
+  std::int64_t offset = 0;
+  for (auto parameter = all.rbegin(); parameter != all.rend(); ++parameter) {
+    const at::IntArrayRef shape = parameter->value.sizes();
+    const Range range{offset, parameter->value.numel()};
+    segments_.push_back({parameter->name, range, parameter->kind, shape.vec(),
+                         strides_for(shape, options.channels_last)});
+    owners_.push_back(&*parameter);
+    const bool spared = parameter->kind == ParameterKind::kNormalization &&
+                        !options.decay_normalization;
+    const double decay = spared ? 0 : options.weight_decay;
+    if (!decay_groups_.empty() && decay_groups_.back().weight_decay == decay) {
+      decay_groups_.back().range.size += range.size;
+    } else {
+      decay_groups_.push_back({range, decay});
+    }
+    offset += range.size;
+  }
+  const at::TensorOptions flat = at::TensorOptions().dtype(at::kFloat).device(options.device);
+  parameters_ = at::empty({offset}, flat);
+  gradients_ = at::zeros({offset}, flat);
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    at::Tensor value = view(parameters_, segments_[i]);
+    value.copy_(owners_[i]->value);
+    owners_[i]->value = value.detach().set_requires_grad(true);
+    gradient_views_.push_back(view(gradients_, segments_[i]));
+    owners_[i]->gradient = gradient_views_.back();
+  }
+  written_.assign(segments_.size(), 0);
+}
+
+void Replica::place_buffers(Model& model, const ReplicaOptions& options) {
+  std::int64_t size = 0;
+  for (const Buffer& buffer : model.store().buffers()) {
+    if (buffer.value.scalar_type() == at::kFloat) size += buffer.value.numel();
+  }
+  statistics_ = at::empty({size}, at::TensorOptions().dtype(at::kFloat).device(options.device));
+  std::int64_t offset = 0;
+  for (Buffer& buffer : model.store().buffers()) {
+    if (buffer.value.scalar_type() != at::kFloat) {
+      buffer.value = buffer.value.to(options.device);
+      continue;
+    }
+    at::Tensor place = statistics_.narrow(0, offset, buffer.value.numel()).view(buffer.value.sizes());
+    place.copy_(buffer.value);
+    offset += buffer.value.numel();
+    buffer.value = place;
+  }
+}
+
+void Replica::watch_gradients() {
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    auto accumulator = torch::autograd::impl::grad_accumulator(owners_[i]->value);
+    accumulator->add_post_hook(std::make_unique<GradientHook>(*this, i));
+    accumulators_.push_back(std::move(accumulator));
+  }
+}
+
+at::Tensor Replica::view(const at::Tensor& arena, const Segment& segment) const {
+  return arena.as_strided(segment.shape, segment.strides, segment.range.begin);
+}
+
+void Replica::begin_step() {
+  std::fill(written_.begin(), written_.end(), 0);
+  for (Parameter* owner : owners_) owner->accumulate = false;
+}
+
+void Replica::begin_pass(bool last) { last_pass_ = last; }
+
+void Replica::gradient_arrived(std::size_t index) {
+  // A layer that wrote its gradient in place (Linear) leaves none for autograd to collect and has
+  // set `accumulate` itself.
+  at::Tensor& collected = owners_[index]->value.mutable_grad();
+  if (collected.defined()) {
+    const c10::NoGradGuard no_grad;
+    if (written_[index] != 0) {
+      gradient_views_[index].add_(collected);
+    } else {
+      gradient_views_[index].copy_(collected);
+    }
+    collected.reset();
+    owners_[index]->accumulate = true;
+  }
+  if (!owners_[index]->accumulate) return;
+  written_[index] = 1;
+  if (last_pass_ && listener_) listener_(segments_[index].range);
+}
+
+void Replica::finish_backward() {
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    if (written_[i] != 0) continue;
+    gradient_views_[i].zero_();
+    if (listener_) listener_(segments_[i].range);
+  }
+}
+
+double Replica::gradient_scale() const {
+  if (options_.clip_norm <= 0) return 1.0;
+  const double norm = arena_norm(gradients_);
+  return norm > options_.clip_norm ? options_.clip_norm / norm : 1.0;
+}
+
+void Replica::apply_gradients(double lr) {
+  const StopWatch watch(update_seconds_);
+  const c10::NoGradGuard no_grad;
+  UpdateScalars scalars{.lr = lr, .gradient_scale = gradient_scale(), .step = updates_};
+  for (const DecayGroup& group : decay_groups_) {
+    scalars.weight_decay = group.weight_decay;
+    update_({parameters_, gradients_, slots_}, group.range, scalars);
+  }
+  ++updates_;
+}
+
+void Replica::visit_model(StateVisitor& visitor) {
+  // In the model's own order, which is the reverse of the arena's.
+  for (std::size_t i = segments_.size(); i-- > 0;) {
+    visitor.tensor(segments_[i].name, view(parameters_, segments_[i]));
+  }
+  for (Buffer& buffer : model_.store().buffers()) visitor.tensor(buffer.name, buffer.value);
+}
+
+void Replica::visit_state(StateVisitor& visitor) {
+  visitor.number("updates", updates_);
+  const std::vector<std::string> names = update_.slots();
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+    for (std::size_t i = segments_.size(); i-- > 0;) {
+      visitor.tensor(names[slot] + "." + segments_[i].name, view(slots_[slot], segments_[i]));
+    }
+  }
+}
+
+}  // namespace cohort

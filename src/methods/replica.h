@@ -1,0 +1,122 @@
+// One rank's copy of the training state, as update methods see it: flat vectors over the whole
+// model. Methods never see the model, its layers or the loss.
+//
+// All parameters live in one contiguous arena and all gradients in another, in the order backward
+// produces them (last layer first); the model works on views. So a bucket of gradients is a range,
+// nothing is packed, and the update is one pass over memory.
+//
+// A step, as the engine drives it:
+//   begin_step(); for each pass { begin_pass(last); forward; backward; } finish_backward();
+//   method.update(...) -> apply_gradients(lr)
+// Used from one thread, except that the gradient listener is called by the thread that runs
+// backward.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/types.h"
+#include "methods/arena_update.h"
+#include "methods/state_visitor.h"
+#include "models/model.h"
+#include "optimizers/optimizer.h"
+
+namespace cohort {
+
+struct ReplicaOptions {
+  std::string optimizer = "sgd";
+  OptimizerOptions optimizer_options;
+  at::Device device = at::kCPU;
+  bool channels_last = false;  // convolution weights are laid out with channels innermost
+  double weight_decay = 0;
+  bool decay_normalization = true;  // false: batch normalisation is spared
+  double clip_norm = 0;             // longest gradient that is applied; 0: no limit
+};
+
+class Replica {
+ public:
+  // A tensor of the model and its place in the arenas.
+  struct Segment {
+    std::string name;
+    Range range;
+    ParameterKind kind;
+    std::vector<std::int64_t> shape;
+    std::vector<std::int64_t> strides;  // of the view inside its range
+  };
+
+  using GradientListener = std::function<void(Range)>;
+
+  // Moves the model's parameters and buffers to the device and into arenas. The model must outlive
+  // the replica and must not be given another one.
+  Replica(Model& model, const ReplicaOptions& options);
+  ~Replica();
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
+  // 1-D float32, all parameters in arena order. Methods may change the elements.
+  const at::Tensor& parameters() const { return parameters_; }
+  const at::Tensor& gradients() const { return gradients_; }
+  // The optimizer's state vectors, aligned with parameters(): momentum first.
+  const std::vector<at::Tensor>& slots() const { return slots_; }
+  // The float buffers (batch-norm statistics) as one 1-D vector.
+  const at::Tensor& statistics() const { return statistics_; }
+
+  const std::vector<Segment>& segments() const { return segments_; }
+  std::int64_t numel() const { return parameters_.numel(); }
+
+  void begin_step();
+  // The listener is told of each range whose gradient is complete, but only in the last pass.
+  void begin_pass(bool last);
+  // Gradients that no pass produced (unused parameters) become zero.
+  void finish_backward();
+  void set_gradient_listener(GradientListener listener) { listener_ = std::move(listener); }
+
+  // One optimizer step along gradients(), clipped if the options say so.
+  void apply_gradients(double lr);
+  std::int64_t updates() const { return updates_; }
+  double update_seconds() const { return update_seconds_; }  // spent in apply_gradients() so far
+
+  // Parameters and buffers under their model names.
+  void visit_model(StateVisitor& visitor);
+  // What else a resumed run needs: optimizer state and counters.
+  void visit_state(StateVisitor& visitor);
+
+ private:
+  class GradientHook;
+  struct DecayGroup {
+    Range range;
+    double weight_decay;
+  };
+
+  void place_parameters(Model& model, const ReplicaOptions& options);
+  void place_buffers(Model& model, const ReplicaOptions& options);
+  void watch_gradients();
+  void gradient_arrived(std::size_t index);
+  at::Tensor view(const at::Tensor& arena, const Segment& segment) const;
+  double gradient_scale() const;
+
+  Model& model_;
+  ReplicaOptions options_;
+  ArenaUpdate update_;
+  std::vector<Segment> segments_;
+  std::vector<Parameter*> owners_;  // of the segments, in the same order
+  std::vector<DecayGroup> decay_groups_;
+  at::Tensor parameters_;
+  at::Tensor gradients_;
+  at::Tensor statistics_;
+  std::vector<at::Tensor> slots_;
+  std::vector<at::Tensor> gradient_views_;
+  std::vector<std::shared_ptr<void>> accumulators_;  // autograd's, kept alive for our hooks
+  std::vector<char> written_;                        // in this step, by segment
+  GradientListener listener_;
+  bool last_pass_ = true;
+  std::int64_t updates_ = 0;
+  double update_seconds_ = 0;
+};
+
+}  // namespace cohort

@@ -1,0 +1,139 @@
+#include "models/layers.h"
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/hardtanh.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+#include <array>
+
+#include "core/error.h"
+#include "models/initializers.h"
+#include "models/linear_function.h"
+
+namespace cohort {
+
+namespace {
+
+using Pair = std::array<std::int64_t, 2>;
+
+Pair both(std::int64_t size) { return {size, size}; }
+
+at::Tensor value_or_none(const Parameter* parameter) {
+  return parameter == nullptr ? at::Tensor() : parameter->value;
+}
+
+}  // namespace
+
+Conv2d::Conv2d(const Scope& scope, std::int64_t in_channels, std::int64_t out_channels,
+               std::int64_t kernel, const Conv2dOptions& options)
+    : stride_(options.stride),
+      padding_(options.padding),
+      dilation_(options.dilation),
+      groups_(options.groups) {
+  COHORT_CHECK(in_channels % groups_ == 0 && out_channels % groups_ == 0,
+               scope.name("weight") + ": groups must divide both channel counts");
+  const std::int64_t in_per_group = in_channels / groups_;
+  weight_ = scope.store().add_parameter(
+      scope.name("weight"), {out_channels, in_per_group, kernel, kernel}, ParameterKind::kWeight,
+      options.weight_initializer ? options.weight_initializer : torch_default_weight());
+  if (options.bias) {
+    bias_ = scope.store().add_parameter(scope.name("bias"), {out_channels}, ParameterKind::kBias,
+                                        options.bias_initializer
+                                            ? options.bias_initializer
+                                            : torch_default_bias(in_per_group * kernel * kernel));
+  }
+}
+
+at::Tensor Conv2d::operator()(const at::Tensor& input) const {
+  return at::conv2d(input, weight_->value, value_or_none(bias_), both(stride_), both(padding_),
+                    both(dilation_), groups_);
+}
+
+BatchNorm2d::BatchNorm2d(const Scope& scope, std::int64_t channels, double epsilon, double momentum)
+    : store_(&scope.store()), epsilon_(epsilon), momentum_(momentum) {
+  weight_ = store_->add_parameter(scope.name("weight"), {channels}, ParameterKind::kNormalization,
+                                  constant(1.0));
+  bias_ = store_->add_parameter(scope.name("bias"), {channels}, ParameterKind::kNormalization,
+                                constant(0.0));
+  const at::TensorOptions like = weight_->value.options().requires_grad(false);
+  running_mean_ = store_->add_buffer(scope.name("running_mean"), at::zeros({channels}, like));
+  running_var_ = store_->add_buffer(scope.name("running_var"), at::ones({channels}, like));
+  batches_tracked_ =
+      store_->add_buffer(scope.name("num_batches_tracked"), at::zeros({}, like.dtype(at::kLong)));
+}
+
+at::Tensor BatchNorm2d::operator()(const at::Tensor& input) const {
+  if (store_->training()) batches_tracked_->value.add_(1);
+  return at::batch_norm(input, weight_->value, bias_->value, running_mean_->value,
+                        running_var_->value, store_->training(), momentum_, epsilon_,
+                        /*cudnn_enabled=*/true);
+}
+
+Linear::Linear(const Scope& scope, std::int64_t in_features, std::int64_t out_features,
+               const LinearOptions& options) {
+  weight_ = scope.store().add_parameter(
+      scope.name("weight"), {out_features, in_features}, ParameterKind::kWeight,
+      options.weight_initializer ? options.weight_initializer : torch_default_weight());
+  if (options.bias) {
+    bias_ = scope.store().add_parameter(
+        scope.name("bias"), {out_features}, ParameterKind::kBias,
+        options.bias_initializer ? options.bias_initializer : torch_default_bias(in_features));
+  }
+}
+
+at::Tensor Linear::operator()(const at::Tensor& input) const {
+  const bool in_place = c10::GradMode::is_enabled() && weight_->gradient.defined() &&
+                        (bias_ == nullptr || bias_->gradient.defined());
+  if (in_place) return linear_with_gradient_in_place(input, *weight_, bias_);
+  return at::linear(input, weight_->value, value_or_none(bias_));
+}
+
+at::Tensor dropout(ParameterStore& store, const at::Tensor& input, double probability) {
+  if (!store.training() || probability <= 0) return input;
+  COHORT_CHECK(store.generator().defined(), "dropout needs the store's generator");
+  const double kept = 1.0 - probability;
+  at::Tensor mask = at::empty_like(input, input.options().requires_grad(false));
+  mask.bernoulli_(kept, store.generator());
+  if (kept > 0) mask.div_(kept);
+  return input.mul(mask);
+}
+
+at::Tensor relu_in_place(at::Tensor input) { return input.relu_(); }
+
+at::Tensor relu6_in_place(at::Tensor input) { return at::hardtanh_(input, 0, 6); }
+
+at::Tensor max_pool(const at::Tensor& input, std::int64_t kernel, const PoolOptions& options) {
+  return at::max_pool2d(input, both(kernel), both(options.stride), both(options.padding), both(1),
+                        options.ceil_mode);
+}
+
+at::Tensor average_pool(const at::Tensor& input, std::int64_t kernel, std::int64_t stride) {
+  return at::avg_pool2d(input, both(kernel), both(stride));
+}
+
+at::Tensor adaptive_average_pool(const at::Tensor& input, std::int64_t height, std::int64_t width) {
+  return at::adaptive_avg_pool2d(input, Pair{height, width});
+}
+
+at::Tensor global_average(const at::Tensor& input) {
+  return flatten(adaptive_average_pool(input, 1, 1));
+}
+
+at::Tensor flatten(const at::Tensor& input) { return input.flatten(1); }
+
+at::Tensor Sequential::operator()(const at::Tensor& input) const {
+  at::Tensor output = input;
+  for (const Part& part : parts_) output = part(output);
+  return output;
+}
+
+}  // namespace cohort

@@ -1,0 +1,92 @@
+// The contract of UpdateMethod over the whole registry, and over a fake that sends nothing late.
+#include "methods/update_method.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "methods/tiny_model.h"
+
+namespace cohort {
+namespace {
+
+// Counts what it is told; a second implementation that keeps the interface honest.
+class CountingMethod final : public UpdateMethod {
+ public:
+  void start(Replica&) override { ++starts; }
+  void gradients_ready(Replica&, Range range) override { elements += range.size; }
+  void update(Replica& replica, const StepInfo& info) override {
+    replica.apply_gradients(info.lr);
+    ++updates;
+  }
+  void settle(Replica&) override { ++settled; }
+  void visit_state(StateVisitor& visitor) override { visitor.number("updates_seen", updates); }
+
+  int starts = 0;
+  int settled = 0;
+  std::int64_t elements = 0;
+  std::int64_t updates = 0;
+};
+
+void train(Model& model, Replica& replica, UpdateMethod& method, Step first, Step last) {
+  replica.set_gradient_listener([&](Range range) { method.gradients_ready(replica, range); });
+  for (Step step = first; step < last; ++step) {
+    replica.begin_step();
+    replica.begin_pass(true);
+    tiny_loss(model, tiny_batch(static_cast<std::uint64_t>(step))).backward();
+    replica.finish_backward();
+    method.update(replica, {step, 0.1});
+  }
+  method.settle(replica);
+  replica.set_gradient_listener(nullptr);
+}
+
+at::Tensor parameters_after(UpdateMethod& method, Step steps) {
+  TinyModel model;
+  Replica replica(model, {.weight_decay = 0.01});
+  method.start(replica);
+  train(model, replica, method, 0, steps);
+  return replica.parameters().clone();
+}
+
+class EveryMethod : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Registry, EveryMethod, testing::ValuesIn(methods().names()));
+
+TEST_P(EveryMethod, WithOneRankEqualsPlainTrainingBitForBit) {
+  const auto method = methods().make(GetParam(), MethodOptions{});
+  CountingMethod plain;
+  EXPECT_TRUE(parameters_after(*method, 6).equal(parameters_after(plain, 6)));
+}
+
+TEST_P(EveryMethod, GivesTheSameBitsTwice) {
+  const auto first = methods().make(GetParam(), MethodOptions{});
+  const auto second = methods().make(GetParam(), MethodOptions{});
+  EXPECT_TRUE(parameters_after(*first, 4).equal(parameters_after(*second, 4)));
+}
+
+TEST_P(EveryMethod, MaySettleAtAnyTimeAndMoreThanOnce) {
+  const auto method = methods().make(GetParam(), MethodOptions{});
+  TinyModel model;
+  Replica replica(model, {});
+  method->start(replica);
+  train(model, replica, *method, 0, 2);
+  const at::Tensor settled = replica.parameters().clone();
+  method->settle(replica);
+  EXPECT_TRUE(replica.parameters().equal(settled));
+}
+
+TEST(UpdateMethod, HearsOfEveryGradientOnceAStep) {
+  CountingMethod method;
+  parameters_after(method, 3);
+  TinyModel model;
+  EXPECT_EQ(method.elements, 3 * model.store().numel());
+  EXPECT_EQ(method.updates, 3);
+  EXPECT_EQ(method.starts, 1);
+}
+
+TEST(Local, RefusesMoreThanOneWorker) {
+  EXPECT_THROW(methods().make("local", {.rank = 0, .size = 2}), ConfigError);
+}
+
+}  // namespace
+}  // namespace cohort
