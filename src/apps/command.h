@@ -1,0 +1,24 @@
+// The commands of the program. Each is one file that adds its own subcommand to the parser; what
+// it does when chosen becomes the exit status:
+//   0 done, 1 failed, 2 bad usage, 130 interrupted (Ctrl-C) after saving
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+struct Invocation {
+  std::vector<std::string> arguments;  // as the user wrote them
+  int exit_status = 0;
+};
+
+void add_train(CLI::App& program, Invocation& invocation);
+void add_eval(CLI::App& program, Invocation& invocation);
+void add_export(CLI::App& program, Invocation& invocation);
+void add_list(CLI::App& program, Invocation& invocation);
+void add_data(CLI::App& program, Invocation& invocation);
+void add_bench(CLI::App& program, Invocation& invocation);
+
+}  // namespace cohort

@@ -1,0 +1,32 @@
+// The settings of a run as flags.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/run_config.h"
+
+namespace cohort {
+
+// Adds a flag for each setting in `only` (all when empty), and --config, to a command. Must
+// outlive the parsing.
+class ConfigFlags {
+ public:
+  explicit ConfigFlags(CLI::App& command, std::vector<std::string> only = {});
+
+  // `base`, then the file given by --config, then the flags. Throws ConfigError.
+  RunConfig resolve(RunConfig base = {}) const;
+
+  // The settings given as flags, for commands that allow only some.
+  std::vector<std::string> given() const;
+  bool config_file_given() const { return !config_file_.empty(); }
+
+ private:
+  std::map<std::string, std::string> texts_;  // by setting, what was written after its flag
+  std::map<std::string, CLI::Option*> options_;
+  std::string config_file_;
+};
+
+}  // namespace cohort

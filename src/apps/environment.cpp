@@ -1,0 +1,85 @@
+#include "apps/environment.h"
+
+#include <ATen/Parallel.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "apps/version.h"
+
+namespace cohort {
+namespace {
+
+constexpr int kInterrupted = 130;
+
+std::atomic<bool> stop_flag = false;
+
+extern "C" void on_stop_signal(int) {
+  if (stop_flag.exchange(true)) ::_exit(kInterrupted);
+}
+
+std::string text_of(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+SearchPath data_search_path() {
+  SearchPath search;
+  if (const std::string own = text_of("COHORT_DATA_DIR"); !own.empty()) search.emplace_back(own);
+  if (const std::string cache = text_of("XDG_CACHE_HOME"); !cache.empty()) {
+    search.push_back(std::filesystem::path(cache) / "cohort");
+  } else if (const std::string home = text_of("HOME"); !home.empty()) {
+    search.push_back(std::filesystem::path(home) / ".cache" / "cohort");
+  }
+  search.emplace_back("/usr/share/datasets");
+  return search;
+}
+
+int set_compute_threads(std::int64_t wanted) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int threads = wanted > 0 ? static_cast<int>(wanted) : std::max(1, cores);
+  at::set_num_threads(threads);
+  return threads;
+}
+
+nlohmann::json describe_host(int threads) {
+  utsname system{};
+  ::uname(&system);
+  return {{"name", system.nodename},
+          {"system", std::string(system.sysname) + " " + system.release},
+          {"cpu", cpu_name()},
+          {"cores", std::thread::hardware_concurrency()},
+          {"threads", threads},
+          {"openblas_coretype", text_of("OPENBLAS_CORETYPE")},
+          {"cohort", version()},
+          {"libtorch", libtorch_version()}};
+}
+
+const std::atomic<bool>& stop_requested() { return stop_flag; }
+
+void watch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = on_stop_signal;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+bool is_terminal(std::FILE* stream) { return ::isatty(::fileno(stream)) != 0; }
+
+}  // namespace cohort

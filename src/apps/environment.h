@@ -1,0 +1,26 @@
+// What the program takes from the machine it runs on. Nothing below apps/ reads the environment.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "config/run_config.h"
+#include "engine/assemble.h"
+
+namespace cohort {
+
+// $COHORT_DATA_DIR, the user's cache, /usr/share/datasets.
+SearchPath data_search_path();
+
+// Gives libtorch its threads and returns how many: `wanted`, or one for each core.
+int set_compute_threads(std::int64_t wanted);
+
+// Host, CPU, cores, versions: what a reader of run.json needs to place its figures.
+nlohmann::json describe_host(int threads);
+
+// True after Ctrl-C or SIGTERM; a second one ends the program at once.
+const std::atomic<bool>& stop_requested();
+void watch_signals();
+
+bool is_terminal(std::FILE* stream);
+
+}  // namespace cohort

@@ -1,0 +1,152 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/checkpoint_choice.h"
+#include "apps/command.h"
+#include "apps/config_flags.h"
+#include "apps/environment.h"
+#include "core/error.h"
+#include "engine/assemble.h"
+#include "engine/checkpointing.h"
+#include "engine/device.h"
+#include "engine/run_directory.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct EvalCommand {
+  explicit EvalCommand(CLI::App& command)
+      : flags(command, {"model", "data", "data-dir", "device", "threads", "eval-batch",
+                        "loader-threads", "test-size", "image-size", "normalize", "memory-format",
+                        "depth", "widen", "growth", "synthetic-shape", "synthetic-classes"}) {
+    command
+        .add_option("what", what,
+                    "run directories (all their checkpoints), checkpoint folders, or safetensors "
+                    "files (then give --model and --data)")
+        ->required();
+    command.add_option("--split", split, "test or train (without augmentation)")
+        ->check(CLI::IsMember({"test", "train"}))
+        ->capture_default_str();
+    command.add_flag("--json", json, "one JSON object a line on standard output");
+  }
+
+  ConfigFlags flags;
+  std::vector<std::string> what;
+  std::string split = "test";
+  bool json = false;
+};
+
+// One model to evaluate and where its weights lie.
+struct Candidate {
+  fs::path weights;  // a safetensors file or a checkpoint's folder
+  std::string mark;  // "best", "latest" or both
+};
+
+// The file `latest` or `best` names a folder first.
+std::string pointed_to(const fs::path& pointer) {
+  std::error_code error;
+  if (!fs::is_regular_file(pointer, error)) return "";
+  const std::string text = read_text_file(pointer, 4096);
+  return text.substr(0, text.find_first_of(" \n"));
+}
+
+std::vector<Candidate> candidates_of(const fs::path& what) {
+  if (fs::is_regular_file(what) || fs::exists(what / "manifest.json")) return {{what, ""}};
+  const fs::path folder = run_of(what) / "checkpoints";
+  std::vector<StoredCheckpoint> stored = CheckpointStore(folder, 1).list();
+  if (stored.empty()) throw ConfigError(what.string() + " has no checkpoint yet");
+  std::vector<Candidate> all;
+  for (auto each = stored.rbegin(); each != stored.rend(); ++each) {
+    const std::string name = each->folder.filename().string();
+    std::string mark = name == pointed_to(folder / "best") ? "best" : "";
+    if (name == pointed_to(folder / "latest")) mark += mark.empty() ? "latest" : ", latest";
+    all.push_back({each->folder, mark});
+  }
+  return all;
+}
+
+// The configuration a model was trained with, changed by the flags of this command.
+RunConfig config_for(const EvalCommand& command, const fs::path& what) {
+  RunConfig config;
+  if (!fs::is_regular_file(what)) {
+    config = read_run_config(run_of(what));
+  } else {
+    const std::vector<std::string> given = command.flags.given();
+    for (const char* needed : {"model", "data"}) {
+      if (!command.flags.config_file_given() &&
+          std::find(given.begin(), given.end(), needed) == given.end()) {
+        throw ConfigError(what.string() + " does not say what it is for: give --model and --data");
+      }
+    }
+  }
+  config.augment = "none";
+  return command.flags.resolve(config);
+}
+
+void report(const EvalCommand& command, const Candidate& candidate, const Evaluation& result) {
+  if (command.json) {
+    const nlohmann::json line = {{"model", candidate.weights.string()},
+                                 {"mark", candidate.mark},
+                                 {"split", command.split},
+                                 {"loss", result.loss},
+                                 {"top1", result.top1},
+                                 {"top5", result.top5},
+                                 {"samples", result.samples},
+                                 {"seconds", result.seconds}};
+    fmt::print("{}\n", line.dump());
+  } else {
+    fmt::print("{}  {} loss {:.4f}  top-1 {:.2f}%  top-5 {:.2f}%  {:.0f} samples/s{}\n",
+               candidate.weights.string(), command.split, result.loss, 100 * result.top1,
+               100 * result.top5, static_cast<double>(result.samples) / result.seconds,
+               candidate.mark.empty() ? "" : "  (" + candidate.mark + ")");
+  }
+  std::fflush(stdout);
+}
+
+// Returns how many could not be read.
+int evaluate_all(const EvalCommand& command, const fs::path& what) {
+  const RunConfig config = config_for(command, what);
+  check_config(config);
+  set_compute_threads(config.threads);
+  const std::vector<Candidate> candidates = candidates_of(what);
+  const auto data = open_data(config, data_search_path());
+  const Dataset& split = command.split == "test" ? *data->test : *data->train;
+  const auto model = build_model(config, split);
+  Replica replica(*model, replica_options(config, *model));
+  int damaged = 0;
+  for (const Candidate& candidate : candidates) {
+    try {
+      const bool single_file = fs::is_regular_file(candidate.weights);
+      const SafetensorsFile file = single_file ? SafetensorsFile::open(candidate.weights)
+                                               : load_checkpoint(candidate.weights).model;
+      restore_model(file, candidate.weights.string(), replica);
+    } catch (const FileError& error) {
+      fmt::print(stderr, "skipped: {}\n", error.what());
+      ++damaged;
+      continue;
+    }
+    report(command, candidate, evaluate(*model, split, evaluator_options(config, *model)));
+  }
+  return damaged;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& program, Invocation& invocation) {
+  CLI::App* command =
+      program.add_subcommand("eval", "Loss and accuracy of checkpoints or exported models");
+  auto parsed = std::make_shared<EvalCommand>(*command);
+  command->callback([parsed, &invocation] {
+    int damaged = 0;
+    for (const std::string& what : parsed->what) {
+      if (!fs::exists(what)) throw ConfigError("there is no " + what);
+      damaged += evaluate_all(*parsed, what);
+    }
+    invocation.exit_status = damaged == 0 ? 0 : 1;
+  });
+}
+
+}  // namespace cohort

@@ -1,0 +1,90 @@
+#include "apps/run_summary.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <nlohmann/json.hpp>
+
+namespace cohort {
+namespace {
+
+const char* reason_name(StopReason reason) {
+  switch (reason) {
+    case StopReason::kFinished: return "finished";
+    case StopReason::kTargetReached: return "target-reached";
+    case StopReason::kInterrupted: return "interrupted";
+  }
+  return "";
+}
+
+nlohmann::json evaluation_json(const std::optional<Evaluation>& evaluation) {
+  if (!evaluation) return nullptr;
+  return {{"loss", evaluation->loss}, {"top1", evaluation->top1}, {"top5", evaluation->top5},
+          {"samples", evaluation->samples}};
+}
+
+double per_second(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+
+}  // namespace
+
+std::string with_commas(std::int64_t number) {
+  std::string text = std::to_string(number);
+  for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > (number < 0 ? 1 : 0);
+       i -= 3) {
+    text.insert(static_cast<std::size_t>(i), ",");
+  }
+  return text;
+}
+
+nlohmann::json summarize(const TrainingOutcome& outcome, Step steps_per_epoch,
+                         const std::filesystem::path& run) {
+  const double seconds = outcome.times.total();
+  return {{"reason", reason_name(outcome.reason)},
+          {"run", run.string()},
+          {"steps", outcome.steps},
+          {"epochs", static_cast<double>(outcome.steps) / static_cast<double>(steps_per_epoch)},
+          {"seconds", outcome.seconds},
+          {"last", evaluation_json(outcome.last)},
+          {"best", evaluation_json(outcome.best)},
+          {"best_step", outcome.best_step},
+          {"this_sitting",
+           {{"steps", outcome.steps_now},
+            {"samples", outcome.samples_now},
+            {"steps_per_second", per_second(static_cast<double>(outcome.steps_now), seconds)},
+            {"samples_per_second", per_second(static_cast<double>(outcome.samples_now), seconds)},
+            {"first_step_seconds", outcome.first_step_seconds},
+            {"data_seconds", outcome.times.data_seconds},
+            {"compute_seconds", outcome.times.compute_seconds},
+            {"exchange_seconds", outcome.times.exchange_seconds},
+            {"update_seconds", outcome.times.update_seconds},
+            {"evaluation_seconds", outcome.evaluation_seconds},
+            {"checkpoint_seconds", outcome.checkpoint_seconds}}}};
+}
+
+void print_summary(std::FILE* out, const TrainingOutcome& outcome,
+                   const std::filesystem::path& run) {
+  const StepTimes& times = outcome.times;
+  const double total = times.total() + outcome.evaluation_seconds + outcome.checkpoint_seconds;
+  const auto share = [&](double seconds) { return total > 0 ? 100 * seconds / total : 0; };
+  fmt::print(out, "\n");
+  if (outcome.reason == StopReason::kInterrupted) {
+    fmt::print(out, "interrupted after step {}; everything is saved. Go on with:\n"
+                    "  cohort train --resume {}\n", with_commas(outcome.steps), run.string());
+  }
+  if (outcome.last) {
+    fmt::print(out, "test accuracy  {:.2f}% (top-5 {:.2f}%), loss {:.4f}; best {:.2f}% at step {}\n",
+               100 * outcome.last->top1, 100 * outcome.last->top5, outcome.last->loss,
+               100 * outcome.best->top1, with_commas(outcome.best_step));
+  }
+  fmt::print(out, "steps          {} in {:.1f} s: {:.0f} samples/s while training\n",
+             with_commas(outcome.steps_now), total,
+             per_second(static_cast<double>(outcome.samples_now), times.total()));
+  fmt::print(out,
+             "time           compute {:.1f}%  update {:.1f}%  exchange {:.1f}%  data wait {:.1f}%  "
+             "evaluation {:.1f}%  checkpoints {:.1f}%\n",
+             share(times.compute_seconds), share(times.update_seconds),
+             share(times.exchange_seconds), share(times.data_seconds),
+             share(outcome.evaluation_seconds), share(outcome.checkpoint_seconds));
+  fmt::print(out, "run directory  {}\n", run.string());
+}
+
+}  // namespace cohort

@@ -1,0 +1,182 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/command.h"
+#include "apps/config_flags.h"
+#include "apps/environment.h"
+#include "apps/run_summary.h"
+#include "core/error.h"
+#include "core/failpoint.h"
+#include "core/text.h"
+#include "engine/assemble.h"
+#include "engine/checkpointing.h"
+#include "engine/device.h"
+#include "engine/run_directory.h"
+
+namespace cohort {
+namespace {
+
+constexpr int kInterrupted = 130;
+
+// What may differ when a run goes on; anything else would make it another run.
+const std::vector<std::string>& changeable_on_resume() {
+  static const std::vector<std::string> names = {
+      "epochs",     "iterations", "target-accuracy",  "eval-every", "eval-batch", "record-every",
+      "checkpoint-every", "keep", "loader-threads", "threads", "device", "data-dir"};
+  return names;
+}
+
+struct TrainCommand {
+  explicit TrainCommand(CLI::App& command) : flags(command) {
+    command.add_option("--name", name, "folder of this run below --runs-dir")
+        ->default_str("MODEL-DATA-001, the next free number");
+    command.add_option("--runs-dir", runs_dir, "where run directories are made")
+        ->capture_default_str();
+    command.add_option("--resume", resume, "go on with the run in this directory")
+        ->type_name("DIR");
+    command.add_flag("--json", json, "print the summary as JSON on standard output");
+    command.add_flag("--quiet", quiet, "no progress");
+    command.add_option("--failpoints", failpoints, "")->group("");
+  }
+
+  ConfigFlags flags;
+  std::string name;
+  std::string runs_dir = "runs";
+  std::string resume;
+  std::string failpoints;
+  bool json = false;
+  bool quiet = false;
+};
+
+RunConfig resolve_config(const TrainCommand& command) {
+  if (command.resume.empty()) return command.flags.resolve();
+  if (!command.name.empty() || command.flags.config_file_given()) {
+    throw ConfigError("--resume takes name and configuration from the run: leave --name and "
+                      "--config out");
+  }
+  for (const std::string& given : command.flags.given()) {
+    const auto& free = changeable_on_resume();
+    if (std::find(free.begin(), free.end(), given) == free.end()) {
+      throw ConfigError("--" + given + " cannot change when a run is resumed; these can: " +
+                        join(free, ", ") + ". For another run from its weights: cohort export, "
+                        "then --init");
+    }
+  }
+  return command.flags.resolve(read_run_config(command.resume));
+}
+
+std::unique_ptr<Progress> choose_progress(const TrainCommand& command) {
+  if (command.quiet) return make_silent_progress();
+  return is_terminal(stderr) ? make_progress_bar(stderr) : make_plain_progress(stderr);
+}
+
+void announce(const RunConfig& config, const Model& model, const DataSplits& data,
+              const RunDirectory& run, int threads) {
+  const SampleShape shape = data.train->shape();
+  fmt::print(stderr, "model    {}: {} parameters\n", config.model,
+             with_commas(model.store().numel()));
+  fmt::print(stderr, "data     {}: {} training and {} test samples of {}x{}x{}, {} classes{}\n",
+             config.data, with_commas(data.train->size()), with_commas(data.test->size()),
+             shape.channels, shape.height, shape.width, data.train->class_names().size(),
+             data.found_at.empty() ? "" : ", from " + data.found_at.string());
+  fmt::print(stderr, "method   {} on {}, {} thread{}\n", config.method, config.device, threads,
+             threads == 1 ? "" : "s");
+  fmt::print(stderr, "run      {}\n", run.path().string());
+}
+
+nlohmann::json run_document(const RunConfig& config, const Model& model, const DataSplits& data,
+                            int threads, const std::vector<std::string>& arguments) {
+  return {{"config", to_json(config)},
+          {"command", arguments},
+          {"host", describe_host(threads)},
+          {"model", {{"parameters", model.store().numel()}}},
+          {"data",
+           {{"found_at", data.found_at.string()},
+            {"train_samples", data.train->size()},
+            {"test_samples", data.test->size()},
+            {"classes", data.train->class_names()}}}};
+}
+
+void resume_from(RunDirectory& run, const CheckpointStore& store, Trainer& trainer,
+                 Progress& progress) {
+  const auto checkpoint =
+      store.load_latest([&](const std::string& warning) { progress.note("warning: " + warning); });
+  if (!checkpoint) {
+    progress.note("no checkpoint yet in " + store.folder().string() + ": starting from step 0");
+    run.rewind_metrics(0);
+    return;
+  }
+  trainer.resume(*checkpoint);
+  run.rewind_metrics(checkpoint->extra["engine"].value("metrics_bytes", std::uint64_t{0}));
+  progress.note(fmt::format("resuming from {} at step {}", checkpoint->folder.string(),
+                            checkpoint->step));
+}
+
+int run_train(const TrainCommand& command, const std::vector<std::string>& arguments) {
+  set_failpoints(command.failpoints);
+  const RunConfig config = resolve_config(command);
+  check_config(config);
+  methods().find(config.method);
+  models().find(config.model);
+  data_sets().find(config.data);
+  optimizers().find(config.optimizer);
+  schedules().find(config.schedule);
+  parse_device(config.device);
+
+  const int threads = set_compute_threads(config.threads);
+  const auto data = open_data(config, data_search_path());
+  const auto model = build_model(config, *data->train);
+  const SampleOrder order = sample_order(config, *data->train);
+  const auto schedule = build_schedule(config, order);
+  const TrainerOptions options = trainer_options(config, *model, order);
+  const auto progress = choose_progress(command);
+  if (!config.init.empty()) {
+    for (const std::string& line : initialize_from(config.init, *model)) progress->note(line);
+  }
+  Replica replica(*model, replica_options(config, *model));
+  const auto method = methods().make(config.method, MethodOptions{});
+
+  RunDirectory run = command.resume.empty()
+                         ? RunDirectory::create(command.runs_dir, command.name,
+                                                config.model + "-" + config.data)
+                         : RunDirectory::open(command.resume);
+  run.write_run_json(run_document(config, *model, *data, threads, arguments));
+  if (!command.quiet) announce(config, *model, *data, run, threads);
+
+  CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
+  Trainer trainer({.model = *model,
+                   .replica = replica,
+                   .method = *method,
+                   .schedule = *schedule,
+                   .train = *data->train,
+                   .test = data->test.get(),
+                   .order = order,
+                   .metrics = run.metrics(),
+                   .progress = *progress,
+                   .checkpoints = &checkpoints,
+                   .metrics_bytes = [&run] { return run.metrics_bytes(); }},
+                  options);
+  if (!command.resume.empty()) resume_from(run, checkpoints, trainer, *progress);
+  watch_signals();
+  const TrainingOutcome outcome = trainer.run(stop_requested());
+  const nlohmann::json summary = summarize(outcome, order.steps_per_epoch(), run.path());
+  run.write_summary(summary);
+  if (command.json) fmt::print("{}\n", summary.dump());
+  if (!command.quiet) print_summary(stderr, outcome, run.path());
+  return outcome.reason == StopReason::kInterrupted ? kInterrupted : 0;
+}
+
+}  // namespace
+
+void add_train(CLI::App& program, Invocation& invocation) {
+  CLI::App* command = program.add_subcommand("train", "Train a model, or go on with a run");
+  auto parsed = std::make_shared<TrainCommand>(*command);
+  command->callback([parsed, &invocation] {
+    invocation.exit_status = run_train(*parsed, invocation.arguments);
+  });
+}
+
+}  // namespace cohort

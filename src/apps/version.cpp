@@ -1,0 +1,11 @@
+#include "apps/version.h"
+
+#include <torch/version.h>
+
+namespace cohort {
+
+std::string version() { return COHORT_VERSION; }
+std::string libtorch_version() { return TORCH_VERSION; }
+std::string version_text() { return "cohort " + version() + ", libtorch " + libtorch_version(); }
+
+}  // namespace cohort

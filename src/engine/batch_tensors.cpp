@@ -1,0 +1,40 @@
+#include "engine/batch_tensors.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+
+#include <utility>
+
+namespace cohort {
+
+BatchTensors to_tensors(const LoadedBatch& batch, const SampleShape& shape,
+                        const BatchPlacement& placement) {
+  // The deleters' copies of the batch keep its buffer on loan.
+  at::Tensor inputs = at::from_blob(
+      batch.inputs().data(), {batch.size(), shape.channels, shape.height, shape.width},
+      [batch](void*) {}, at::TensorOptions().dtype(at::kFloat));
+  at::Tensor labels =
+      at::from_blob(const_cast<std::int64_t*>(batch.labels().data()), {batch.size()},
+                    [batch](void*) {}, at::TensorOptions().dtype(at::kLong));
+  if (!placement.device.is_cpu()) {
+    inputs = inputs.to(placement.device);
+    labels = labels.to(placement.device);
+  }
+  if (placement.channels_last) inputs = inputs.contiguous(at::MemoryFormat::ChannelsLast);
+  return {std::move(inputs), std::move(labels)};
+}
+
+Loader make_loader(const Dataset& dataset, const SampleOrder& order, LoaderOptions options,
+                   at::Device device) {
+  if (device.is_cuda()) {
+    options.allocate = [](std::size_t count) {
+      const at::Tensor memory =
+          at::empty({static_cast<std::int64_t>(count)},
+                    at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
+      return std::shared_ptr<float>(memory.data_ptr<float>(), [memory](float*) {});
+    };
+  }
+  return Loader(dataset, order, std::move(options));
+}
+
+}  // namespace cohort

@@ -1,0 +1,30 @@
+// A loaded batch as tensors on the device that trains.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "data/dataset.h"
+#include "data/loader.h"
+
+namespace cohort {
+
+struct BatchTensors {
+  at::Tensor inputs;  // N x C x H x W, float32
+  at::Tensor labels;  // N, int64
+};
+
+struct BatchPlacement {
+  at::Device device = at::kCPU;
+  bool channels_last = false;
+};
+
+// In main memory the tensors share the batch's buffer and keep it alive; nothing is copied unless
+// the memory format demands it.
+BatchTensors to_tensors(const LoadedBatch& batch, const SampleShape& shape,
+                        const BatchPlacement& placement);
+
+// A loader whose buffers are page-locked when the device can then copy from them faster.
+Loader make_loader(const Dataset& dataset, const SampleOrder& order, LoaderOptions options,
+                   at::Device device);
+
+}  // namespace cohort

@@ -1,0 +1,196 @@
+#include "engine/checkpointing.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cohort {
+namespace {
+
+DType dtype_of(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kDouble: return DType::kF64;
+    case at::kFloat: return DType::kF32;
+    case at::kHalf: return DType::kF16;
+    case at::kBFloat16: return DType::kBF16;
+    case at::kLong: return DType::kI64;
+    case at::kInt: return DType::kI32;
+    case at::kByte: return DType::kU8;
+    case at::kBool: return DType::kBool;
+    default: break;
+  }
+  COHORT_CHECK(false, "a tensor of a type that checkpoints do not know");
+}
+
+std::string shape_text(at::IntArrayRef shape) {
+  std::vector<std::string> sizes;
+  for (const std::int64_t size : shape) sizes.push_back(std::to_string(size));
+  return "[" + join(sizes, ", ") + "]";
+}
+
+TensorView view_of(const std::string& name, const at::Tensor& tensor) {
+  return {name, dtype_of(tensor), tensor.sizes().vec(),
+          {static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes()}};
+}
+
+class Saver final : public StateVisitor {
+ public:
+  Saver(std::vector<TensorView>& views, std::vector<at::Tensor>& kept, nlohmann::json& numbers)
+      : views_(views), kept_(kept), numbers_(numbers) {}
+
+  void tensor(const std::string& name, const at::Tensor& value) override {
+    // Row-major in main memory, as the file wants it: a copy only where that is not so already.
+    kept_.push_back(value.detach().cpu().contiguous());
+    views_.push_back(view_of(name, kept_.back()));
+  }
+  void number(const std::string& name, std::int64_t& value) override { numbers_[name] = value; }
+
+ private:
+  std::vector<TensorView>& views_;
+  std::vector<at::Tensor>& kept_;
+  nlohmann::json& numbers_;
+};
+
+class Loading final : public StateVisitor {
+ public:
+  Loading(const SafetensorsFile& file, std::string source, const nlohmann::json& numbers)
+      : file_(file), source_(std::move(source)), numbers_(numbers) {}
+
+  void tensor(const std::string& name, const at::Tensor& value) override {
+    const TensorView* found = file_.find(name);
+    if (found == nullptr) throw FileError(source_ + " has no tensor '" + name + "'");
+    if (found->dtype != dtype_of(value) || at::IntArrayRef(found->shape) != value.sizes()) {
+      throw FileError(source_ + ": tensor '" + name + "' is " +
+                      std::string(dtype_name(found->dtype)) + shape_text(found->shape) +
+                      ", the model needs " + std::string(dtype_name(dtype_of(value))) +
+                      shape_text(value.sizes()));
+    }
+    const c10::NoGradGuard no_grad;
+    at::Tensor copy = at::empty(value.sizes(), value.options().device(at::kCPU).memory_format(
+                                                   at::MemoryFormat::Contiguous));
+    if (!found->bytes.empty()) {
+      std::memcpy(copy.data_ptr(), found->bytes.data(), found->bytes.size());
+    }
+    at::Tensor target = value.detach();
+    target.copy_(copy);
+    used_.insert(name);
+  }
+
+  void number(const std::string& name, std::int64_t& value) override {
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end() || !found->is_number_integer()) {
+      throw FileError(source_ + " has no number '" + name + "'");
+    }
+    value = found->get<std::int64_t>();
+  }
+
+  void expect_nothing_else() const {
+    for (const TensorView& tensor : file_.tensors()) {
+      if (used_.count(tensor.name) == 0) {
+        throw FileError(source_ + " has a tensor '" + tensor.name + "' that the model has not");
+      }
+    }
+  }
+
+ private:
+  const SafetensorsFile& file_;
+  std::string source_;
+  const nlohmann::json& numbers_;
+  std::set<std::string> used_;
+};
+
+template <class Visitor>
+void visit_model_of(Model& model, Visitor& visitor) {
+  for (Parameter& parameter : model.store().parameters()) {
+    visitor.tensor(parameter.name, parameter.value);
+  }
+  for (Buffer& buffer : model.store().buffers()) visitor.tensor(buffer.name, buffer.value);
+}
+
+}  // namespace
+
+Snapshot::Snapshot(Replica& replica, UpdateMethod& method, Step step, nlohmann::json extra) {
+  nlohmann::json numbers = nlohmann::json::object();
+  contents_.step = step;
+  Saver model(contents_.model, kept_, numbers);
+  replica.visit_model(model);
+  Saver state(contents_.state, kept_, numbers);
+  replica.visit_state(state);
+  method.visit_state(state);
+  contents_.extra = {{"engine", std::move(extra)}, {"numbers", std::move(numbers)}};
+}
+
+Snapshot::~Snapshot() = default;
+
+void restore(const LoadedCheckpoint& checkpoint, Replica& replica, UpdateMethod& method) {
+  const nlohmann::json numbers = checkpoint.extra.value("numbers", nlohmann::json::object());
+  restore_model(checkpoint.model, (checkpoint.folder / "model.safetensors").string(), replica);
+  Loading state(checkpoint.state, (checkpoint.folder / "state.safetensors").string(), numbers);
+  replica.visit_state(state);
+  method.visit_state(state);
+  state.expect_nothing_else();
+}
+
+void restore_model(const SafetensorsFile& file, const std::string& source, Replica& replica) {
+  const nlohmann::json none = nlohmann::json::object();
+  Loading loading(file, source, none);
+  replica.visit_model(loading);
+  loading.expect_nothing_else();
+}
+
+void restore_model(const SafetensorsFile& file, const std::string& source, Model& model) {
+  const nlohmann::json none = nlohmann::json::object();
+  Loading loading(file, source, none);
+  visit_model_of(model, loading);
+  loading.expect_nothing_else();
+}
+
+std::vector<std::string> initialize_from(const std::filesystem::path& path, Model& model) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  const nlohmann::json none = nlohmann::json::object();
+  Loading loading(file, path.string(), none);
+  std::vector<std::string> lines;
+  std::set<std::string> wanted;
+  std::size_t taken = 0;
+  const auto offer = [&](const std::string& name, const at::Tensor& value) {
+    wanted.insert(name);
+    const TensorView* found = file.find(name);
+    if (found == nullptr) {
+      lines.push_back("not in " + path.string() + ", stays as initialised: " + name);
+    } else if (found->dtype != dtype_of(value) || at::IntArrayRef(found->shape) != value.sizes()) {
+      lines.push_back("another shape in " + path.string() + ", stays as initialised: " + name + " " +
+                      shape_text(found->shape) + " instead of " + shape_text(value.sizes()));
+    } else {
+      loading.tensor(name, value);
+      ++taken;
+    }
+  };
+  for (Parameter& parameter : model.store().parameters()) offer(parameter.name, parameter.value);
+  for (Buffer& buffer : model.store().buffers()) offer(buffer.name, buffer.value);
+  for (const TensorView& tensor : file.tensors()) {
+    if (wanted.count(tensor.name) == 0) {
+      lines.push_back("the model has no tensor '" + tensor.name + "' of " + path.string());
+    }
+  }
+  if (taken == 0) {
+    throw FileError(path.string() + " has no tensor that fits this model: is it for another one?");
+  }
+  return lines;
+}
+
+void export_model(Model& model, const std::filesystem::path& path) {
+  std::vector<TensorView> views;
+  std::vector<at::Tensor> kept;
+  nlohmann::json none;
+  Saver saver(views, kept, none);
+  visit_model_of(model, saver);
+  save_safetensors(path, views, {{"format", "pt"}});
+}
+
+}  // namespace cohort

@@ -1,0 +1,46 @@
+// Between the tensors of a run and the files of its checkpoints.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/types.h"
+#include "methods/replica.h"
+#include "methods/update_method.h"
+#include "storage/checkpoint.h"
+
+namespace cohort {
+
+// A copy of everything a checkpoint holds, taken at one moment.
+class Snapshot {
+ public:
+  // The method must be settled. `extra` is the engine's own state.
+  Snapshot(Replica& replica, UpdateMethod& method, Step step, nlohmann::json extra);
+  ~Snapshot();
+
+  const CheckpointContents& contents() const { return contents_; }
+
+ private:
+  std::vector<at::Tensor> kept_;  // owns what the contents point to
+  CheckpointContents contents_;
+};
+
+// Puts a checkpoint back into a replica and method built for the same configuration. Throws
+// FileError when a tensor is missing, of another shape or superfluous.
+void restore(const LoadedCheckpoint& checkpoint, Replica& replica, UpdateMethod& method);
+
+// The parameters and buffers alone, for evaluation and export.
+void restore_model(const SafetensorsFile& file, const std::string& source, Replica& replica);
+void restore_model(const SafetensorsFile& file, const std::string& source, Model& model);
+
+// Starts from somebody else's weights (`--init`). Every tensor whose name and shape match is taken;
+// the classifier may differ in the number of classes. Returns lines for the user: what was left at
+// its random start, what the file has too much. Throws FileError when nothing matches.
+std::vector<std::string> initialize_from(const std::filesystem::path& path, Model& model);
+
+// The model as torchvision-named safetensors, which PyTorch users can load.
+void export_model(Model& model, const std::filesystem::path& path);
+
+}  // namespace cohort

@@ -1,0 +1,83 @@
+#include "engine/classification.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/stack.h>
+#include <c10/core/GradMode.h>
+
+namespace cohort {
+namespace {
+
+constexpr std::int64_t kIgnoreNothing = -100;
+
+at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double smoothing) {
+  return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Mean, kIgnoreNothing,
+                                smoothing);
+}
+
+// How many classes beat the right one: 0 when it is the best guess.
+std::int64_t place_of(const float* row, std::int64_t classes, std::int64_t label) {
+  const float right = row[label];
+  if (right != right) return classes;
+  std::int64_t place = 0;
+  // Written so that a NaN elsewhere counts against the right class.
+  for (std::int64_t i = 0; i < label; ++i) place += row[i] < right ? 0 : 1;
+  for (std::int64_t i = label + 1; i < classes; ++i) place += row[i] <= right ? 0 : 1;
+  return place;
+}
+
+}  // namespace
+
+at::Tensor classification_loss(const Model& model, const at::Tensor& logits,
+                               const at::Tensor& labels, double label_smoothing) {
+  at::Tensor loss = cross_entropy(logits, labels, label_smoothing);
+  if (!model.store().training()) return loss;
+  for (const AuxiliaryOutput& output : model.auxiliary()) {
+    loss = loss + output.weight * cross_entropy(output.logits, labels, label_smoothing);
+  }
+  return loss;
+}
+
+void ClassificationSums::add(const at::Tensor& loss, const at::Tensor& logits,
+                             const at::Tensor& labels) {
+  const c10::NoGradGuard no_grad;
+  const std::int64_t samples = logits.size(0);
+  host_.samples += samples;
+  if (!logits.is_cpu()) {
+    const at::Tensor right = logits.gather(1, labels.unsqueeze(1));
+    const at::Tensor earlier =
+        at::arange(logits.size(1), labels.options()).unsqueeze(0).lt(labels.unsqueeze(1));
+    const at::Tensor place = logits.gt(right).logical_or(logits.eq(right).logical_and(earlier))
+                                 .logical_or(logits.isnan()).logical_or(right.isnan()).sum(1);
+    const at::Tensor sums = at::stack({loss.detach().to(at::kDouble) * samples,
+                                       place.eq(0).sum().to(at::kDouble),
+                                       place.lt(5).sum().to(at::kDouble)});
+    device_ = device_.defined() ? device_ + sums : sums;
+    return;
+  }
+  const at::Tensor rows = logits.contiguous();
+  const std::int64_t classes = rows.size(1);
+  const float* row = rows.data_ptr<float>();
+  const std::int64_t* label = labels.data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < samples; ++i, row += classes) {
+    const std::int64_t place = place_of(row, classes, label[i]);
+    host_.top1 += place < 1 ? 1 : 0;
+    host_.top5 += place < 5 ? 1 : 0;
+  }
+  host_.loss += loss.item<double>() * static_cast<double>(samples);
+}
+
+ClassificationSums::Values ClassificationSums::values() const {
+  Values sums = host_;
+  if (device_.defined()) {
+    const at::Tensor host = device_.cpu();
+    const double* value = host.data_ptr<double>();
+    sums.loss += value[0];
+    sums.top1 += static_cast<std::int64_t>(value[1]);
+    sums.top5 += static_cast<std::int64_t>(value[2]);
+  }
+  return sums;
+}
+
+}  // namespace cohort

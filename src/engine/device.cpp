@@ -1,0 +1,35 @@
+#include "engine/device.h"
+
+#include <torch/cuda.h>
+
+#include "core/error.h"
+
+namespace cohort {
+
+c10::Device parse_device(const std::string& name) {
+  const std::string advice = "--device must be cpu, cuda or cuda:N, got '" + name + "'";
+  if (name == "cpu") return {c10::kCPU};
+  if (name.rfind("cuda", 0) != 0) throw ConfigError(advice);
+  if (!torch::cuda::is_available()) {
+    throw ConfigError("--device " + name +
+                      ": this libtorch sees no GPU (a CPU build, or no driver); use --device cpu");
+  }
+  if (name == "cuda") return {c10::kCUDA, 0};
+  const std::string digits = name.size() > 5 && name[4] == ':' ? name.substr(5) : "";
+  if (digits.empty() || digits.size() > 3 ||
+      digits.find_first_not_of("0123456789") != std::string::npos) {
+    throw ConfigError(advice);
+  }
+  const int index = std::stoi(digits);
+  if (static_cast<std::size_t>(index) >= torch::cuda::device_count()) {
+    throw ConfigError("--device " + name + ": there are " +
+                      std::to_string(torch::cuda::device_count()) + " GPUs, numbered from 0");
+  }
+  return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
+}
+
+void synchronize(c10::Device device) {
+  if (device.is_cuda()) torch::cuda::synchronize(device.index());
+}
+
+}  // namespace cohort

@@ -1,0 +1,30 @@
+// Loss and accuracy of a model on a whole data set: every sample once, in order.
+#pragma once
+
+#include <cstdint>
+
+#include "data/dataset.h"
+#include "engine/batch_tensors.h"
+#include "models/model.h"
+
+namespace cohort {
+
+struct Evaluation {
+  double loss = 0;
+  double top1 = 0;  // shares, 0 to 1
+  double top5 = 0;
+  std::int64_t samples = 0;
+  double seconds = 0;
+};
+
+struct EvaluatorOptions {
+  std::int64_t batch = 500;
+  int loader_threads = 1;
+  BatchPlacement placement;
+};
+
+// The model is in training mode again afterwards if it was before; its parameters and statistics
+// do not change.
+Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions& options);
+
+}  // namespace cohort

@@ -1,0 +1,39 @@
+// What a person sees while a run goes on.
+//
+// Called from the training thread between steps; must be quick.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "core/clock.h"
+#include "core/types.h"
+#include "engine/evaluator.h"
+#include "metrics/records.h"
+
+namespace cohort {
+
+struct ProgressPlan {
+  Step total_steps = 0;
+  Step steps_per_epoch = 1;
+};
+
+class Progress {
+ public:
+  virtual ~Progress() = default;
+  virtual void begin(const ProgressPlan& plan, Step first_step) = 0;
+  virtual void step(Step done) = 0;                         // after every step
+  virtual void recorded(const StepRecord& record) = 0;      // after every record
+  virtual void evaluated(const EvaluationRecord& record) = 0;
+  virtual void note(const std::string& line) = 0;           // something worth a line
+  virtual void end() = 0;
+};
+
+// A bar that redraws itself, for a terminal.
+std::unique_ptr<Progress> make_progress_bar(std::FILE* out);
+// One line for each evaluation, and now and then one in between, for pipes and files.
+std::unique_ptr<Progress> make_plain_progress(std::FILE* out);
+std::unique_ptr<Progress> make_silent_progress();
+
+}  // namespace cohort

@@ -1,0 +1,88 @@
+#include "engine/training_step.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cmath>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/random.h"
+#include "engine/device.h"
+#include "engine/generator.h"
+
+namespace cohort {
+
+TrainingStep::TrainingStep(Model& model, Replica& replica, UpdateMethod& method,
+                           const TrainingStepOptions& options)
+    : model_(model), replica_(replica), method_(method), options_(options) {
+  model_.store().set_generator(make_generator(options_.seed, options_.device));
+  replica_.set_gradient_listener(
+      [this](Range range) { method_.gradients_ready(replica_, range); });
+}
+
+TrainingStep::~TrainingStep() { replica_.set_gradient_listener(nullptr); }
+
+void TrainingStep::run(const BatchTensors& batch, const StepInfo& info, ClassificationSums& sums,
+                       StepTimes& times) {
+  step_ = info.step;
+  lr_ = info.lr;
+  {
+    const StopWatch watch(times.compute_seconds);
+    model_.store().generator().set_current_seed(
+        derive_seed(options_.seed, "dropout",
+                    {static_cast<std::uint64_t>(options_.rank),
+                     static_cast<std::uint64_t>(info.step)}));
+    replica_.begin_step();
+    const std::int64_t samples = batch.labels.size(0);
+    const std::int64_t passes = std::min(options_.accumulate, samples);
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
+      replica_.begin_pass(pass + 1 == passes);
+      if (passes == 1) {
+        one_pass(batch, 1.0, sums);
+        continue;
+      }
+      const std::int64_t begin = samples * pass / passes;
+      const std::int64_t size = samples * (pass + 1) / passes - begin;
+      one_pass({batch.inputs.narrow(0, begin, size), batch.labels.narrow(0, begin, size)},
+               static_cast<double>(size) / static_cast<double>(samples), sums);
+    }
+    replica_.finish_backward();
+    synchronize(options_.device);
+  }
+  const double updated_before = replica_.update_seconds();
+  const Clock::time_point start = Clock::now();
+  method_.update(replica_, info);
+  synchronize(options_.device);
+  const double both = seconds_between(start, Clock::now());
+  const double update = options_.device.is_cpu() ? replica_.update_seconds() - updated_before : both;
+  times.update_seconds += update;
+  times.exchange_seconds += both - update;
+}
+
+void TrainingStep::one_pass(const BatchTensors& batch, double share, ClassificationSums& sums) {
+  const at::Tensor logits = model_.forward(batch.inputs);
+  const at::Tensor loss = classification_loss(model_, logits, batch.labels, options_.label_smoothing);
+  if (options_.device.is_cpu()) {
+    check_loss(loss.item<double>(), step_);
+  } else {
+    unread_.emplace_back(step_, loss.detach());
+  }
+  sums.add(loss, logits, batch.labels);
+  // The gradient of the whole batch's mean is the share-weighted sum over its parts.
+  (share == 1.0 ? loss : loss.mul(share)).backward();
+}
+
+void TrainingStep::check_losses() {
+  for (const auto& [step, loss] : unread_) check_loss(loss.item<double>(), step);
+  unread_.clear();
+}
+
+void TrainingStep::check_loss(double loss, Step step) const {
+  if (std::isfinite(loss)) return;
+  throw RunError(fmt::format(
+      "the loss is {} at step {}: training has diverged. Try a lower --lr (it was {:.4g}), "
+      "--warmup-epochs 1, or --clip-norm 1; `cohort data verify` rules out damaged inputs.",
+      loss, step, lr_));
+}
+
+}  // namespace cohort

@@ -1,0 +1,65 @@
+// One optimizer step on one batch: forward, loss, backward, exchange, update, with the time of
+// each. The trainer and the step benchmark run the same code.
+//
+// Used from the thread that trains the replica.
+#pragma once
+
+#include "core/types.h"
+#include "engine/batch_tensors.h"
+#include "engine/classification.h"
+#include "methods/replica.h"
+#include "methods/update_method.h"
+#include "models/model.h"
+
+namespace cohort {
+
+struct StepTimes {
+  double data_seconds = 0;      // waiting for the batch
+  double compute_seconds = 0;   // forward and backward
+  double exchange_seconds = 0;  // what the method needed besides the optimizer
+  double update_seconds = 0;    // the optimizer
+
+  double total() const {
+    return data_seconds + compute_seconds + exchange_seconds + update_seconds;
+  }
+};
+
+struct TrainingStepOptions {
+  Seed seed = 1;
+  Rank rank = 0;
+  double label_smoothing = 0;
+  std::int64_t accumulate = 1;  // passes the batch is split into
+  at::Device device = at::kCPU;
+};
+
+class TrainingStep {
+ public:
+  TrainingStep(Model& model, Replica& replica, UpdateMethod& method,
+               const TrainingStepOptions& options);
+  ~TrainingStep();
+  TrainingStep(const TrainingStep&) = delete;
+  TrainingStep& operator=(const TrainingStep&) = delete;
+
+  // Adds to `sums` and `times`. Throws RunError if the loss is not finite; the parameters are then
+  // those before the step. (On a device, where reading every loss would slow it down, this is
+  // found out by check_losses().)
+  void run(const BatchTensors& batch, const StepInfo& info, ClassificationSums& sums,
+           StepTimes& times);
+
+  // Reads the losses that run() left on the device. Throws RunError naming the first bad step.
+  void check_losses();
+
+ private:
+  void one_pass(const BatchTensors& batch, double share, ClassificationSums& sums);
+  void check_loss(double loss, Step step) const;
+
+  Model& model_;
+  Replica& replica_;
+  UpdateMethod& method_;
+  TrainingStepOptions options_;
+  Step step_ = 0;
+  double lr_ = 0;
+  std::vector<std::pair<Step, at::Tensor>> unread_;  // losses still on the device
+};
+
+}  // namespace cohort
