@@ -80,11 +80,11 @@ nlohmann::json report(const RunConfig& config, const StepBench& bench, const Ste
 }
 
 void run_step_bench(const StepBench& bench) {
-  const RunConfig config = bench_config(bench);
+  RunConfig config = bench_config(bench);
   check_config(config);
-  const int threads = set_compute_threads(config.threads);
   const auto data = open_data(config, data_search_path());
   const auto model = build_model(config, *data->train);
+  set_compute_threads(config, *model);
   const bool channels_last = wants_channels_last(config, *model);
   const SampleOrder order = sample_order(config, *data->train);
   Replica replica(*model, replica_options(config, *model));
@@ -117,7 +117,7 @@ void run_step_bench(const StepBench& bench) {
   method->settle(replica);
   const double wall = seconds_between(start, Clock::now());
   nlohmann::json line = report(config, bench, times, wall, samples);
-  line["threads"] = threads;
+  line["threads"] = config.threads;
   line["memory_format"] = channels_last ? "channels-last" : "contiguous";
   line["parameters"] = replica.numel();
   fmt::print("{}\n", line.dump());

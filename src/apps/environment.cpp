@@ -51,21 +51,18 @@ SearchPath data_search_path() {
   return search;
 }
 
-int set_compute_threads(std::int64_t wanted) {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const int threads = wanted > 0 ? static_cast<int>(wanted) : std::max(1, cores);
-  at::set_num_threads(threads);
-  return threads;
+void set_compute_threads(RunConfig& config, const Model& model) {
+  config.threads = choose_threads(config, model, std::thread::hardware_concurrency());
+  at::set_num_threads(static_cast<int>(config.threads));
 }
 
-nlohmann::json describe_host(int threads) {
+nlohmann::json describe_host() {
   utsname system{};
   ::uname(&system);
   return {{"name", system.nodename},
           {"system", std::string(system.sysname) + " " + system.release},
           {"cpu", cpu_name()},
           {"cores", std::thread::hardware_concurrency()},
-          {"threads", threads},
           {"openblas_coretype", text_of("OPENBLAS_CORETYPE")},
           {"cohort", version()},
           {"libtorch", libtorch_version()}};

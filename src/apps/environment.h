@@ -11,11 +11,12 @@ namespace cohort {
 // $COHORT_DATA_DIR, the user's cache, /usr/share/datasets.
 SearchPath data_search_path();
 
-// Gives libtorch its threads and returns how many: `wanted`, or one for each core.
-int set_compute_threads(std::int64_t wanted);
+// Gives libtorch the threads that the configuration asks for, and writes a choice left to us into
+// it, so that run.json repeats it.
+void set_compute_threads(RunConfig& config, const Model& model);
 
 // Host, CPU, cores, versions: what a reader of run.json needs to place its figures.
-nlohmann::json describe_host(int threads);
+nlohmann::json describe_host();
 
 // True after Ctrl-C or SIGTERM; a second one ends the program at once.
 const std::atomic<bool>& stop_requested();

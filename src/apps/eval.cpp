@@ -108,13 +108,13 @@ void report(const EvalCommand& command, const Candidate& candidate, const Evalua
 
 // Returns how many could not be read.
 int evaluate_all(const EvalCommand& command, const fs::path& what) {
-  const RunConfig config = config_for(command, what);
+  RunConfig config = config_for(command, what);
   check_config(config);
-  set_compute_threads(config.threads);
   const std::vector<Candidate> candidates = candidates_of(what);
   const auto data = open_data(config, data_search_path());
   const Dataset& split = command.split == "test" ? *data->test : *data->train;
   const auto model = build_model(config, split);
+  set_compute_threads(config, *model);
   Replica replica(*model, replica_options(config, *model));
   int damaged = 0;
   for (const Candidate& candidate : candidates) {

@@ -4,6 +4,7 @@
 #include "apps/command.h"
 #include "apps/version.h"
 #include "core/error.h"
+#include "engine/host_memory.h"
 
 namespace {
 
@@ -38,6 +39,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  cohort::keep_freed_memory();
   try {
     return run(argc, argv);
   } catch (const cohort::ConfigError& error) {

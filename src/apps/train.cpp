@@ -74,7 +74,7 @@ std::unique_ptr<Progress> choose_progress(const TrainCommand& command) {
 }
 
 void announce(const RunConfig& config, const Model& model, const DataSplits& data,
-              const RunDirectory& run, int threads) {
+              const RunDirectory& run) {
   const SampleShape shape = data.train->shape();
   fmt::print(stderr, "model    {}: {} parameters\n", config.model,
              with_commas(model.store().numel()));
@@ -82,16 +82,16 @@ void announce(const RunConfig& config, const Model& model, const DataSplits& dat
              config.data, with_commas(data.train->size()), with_commas(data.test->size()),
              shape.channels, shape.height, shape.width, data.train->class_names().size(),
              data.found_at.empty() ? "" : ", from " + data.found_at.string());
-  fmt::print(stderr, "method   {} on {}, {} thread{}\n", config.method, config.device, threads,
-             threads == 1 ? "" : "s");
+  fmt::print(stderr, "method   {} on {}, {} thread{}\n", config.method, config.device,
+             config.threads, config.threads == 1 ? "" : "s");
   fmt::print(stderr, "run      {}\n", run.path().string());
 }
 
 nlohmann::json run_document(const RunConfig& config, const Model& model, const DataSplits& data,
-                            int threads, const std::vector<std::string>& arguments) {
+                            const std::vector<std::string>& arguments) {
   return {{"config", to_json(config)},
           {"command", arguments},
-          {"host", describe_host(threads)},
+          {"host", describe_host()},
           {"model", {{"parameters", model.store().numel()}}},
           {"data",
            {{"found_at", data.found_at.string()},
@@ -117,7 +117,7 @@ void resume_from(RunDirectory& run, const CheckpointStore& store, Trainer& train
 
 int run_train(const TrainCommand& command, const std::vector<std::string>& arguments) {
   set_failpoints(command.failpoints);
-  const RunConfig config = resolve_config(command);
+  RunConfig config = resolve_config(command);
   check_config(config);
   methods().find(config.method);
   models().find(config.model);
@@ -126,9 +126,9 @@ int run_train(const TrainCommand& command, const std::vector<std::string>& argum
   schedules().find(config.schedule);
   parse_device(config.device);
 
-  const int threads = set_compute_threads(config.threads);
   const auto data = open_data(config, data_search_path());
   const auto model = build_model(config, *data->train);
+  set_compute_threads(config, *model);
   const SampleOrder order = sample_order(config, *data->train);
   const auto schedule = build_schedule(config, order);
   const TrainerOptions options = trainer_options(config, *model, order);
@@ -143,8 +143,8 @@ int run_train(const TrainCommand& command, const std::vector<std::string>& argum
                          ? RunDirectory::create(command.runs_dir, command.name,
                                                 config.model + "-" + config.data)
                          : RunDirectory::open(command.resume);
-  run.write_run_json(run_document(config, *model, *data, threads, arguments));
-  if (!command.quiet) announce(config, *model, *data, run, threads);
+  run.write_run_json(run_document(config, *model, *data, arguments));
+  if (!command.quiet) announce(config, *model, *data, run);
 
   CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
   Trainer trainer({.model = *model,

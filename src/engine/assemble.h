@@ -23,6 +23,11 @@ std::unique_ptr<DataSplits> open_data(const RunConfig& config, const SearchPath&
 // With initial weights drawn from the seed. Lives in main memory until a Replica moves it.
 std::unique_ptr<Model> build_model(const RunConfig& config, const Dataset& data);
 
+// The compute threads to use on `cores` cores when the user left it to us (--threads 0): all of
+// them, or one when a step is too little work to be worth waking a second. Depends on nothing that
+// varies from run to run.
+std::int64_t choose_threads(const RunConfig& config, const Model& model, std::int64_t cores);
+
 bool wants_channels_last(const RunConfig& config, const Model& model);
 
 ReplicaOptions replica_options(const RunConfig& config, const Model& model);

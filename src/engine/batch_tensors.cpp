@@ -19,8 +19,8 @@ BatchTensors to_tensors(const LoadedBatch& batch, const SampleShape& shape,
   if (!placement.device.is_cpu()) {
     inputs = inputs.to(placement.device);
     labels = labels.to(placement.device);
+    if (placement.channels_last) inputs = inputs.contiguous(at::MemoryFormat::ChannelsLast);
   }
-  if (placement.channels_last) inputs = inputs.contiguous(at::MemoryFormat::ChannelsLast);
   return {std::move(inputs), std::move(labels)};
 }
 

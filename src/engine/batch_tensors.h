@@ -18,8 +18,8 @@ struct BatchPlacement {
   bool channels_last = false;
 };
 
-// In main memory the tensors share the batch's buffer and keep it alive; nothing is copied unless
-// the memory format demands it.
+// In main memory the tensors share the batch's buffer and keep it alive; nothing is copied. (There
+// oneDNN follows the format of the weights, and reorders a first layer's inputs faster than we.)
 BatchTensors to_tensors(const LoadedBatch& batch, const SampleShape& shape,
                         const BatchPlacement& placement);
 

@@ -1,6 +1,6 @@
 #include "models/cifar_densenet.h"
 
-#include <ATen/core/ivalue.h>
+#include <ATen/core/ivalue.h>  // clang 14 wants IValue complete before ATen/ops
 #include <ATen/ops/cat.h>
 
 #include <string>

@@ -1,6 +1,6 @@
 #include "models/densenet.h"
 
-#include <ATen/core/ivalue.h>
+#include <ATen/core/ivalue.h>  // clang 14 wants IValue complete before ATen/ops
 #include <ATen/ops/cat.h>
 
 #include <array>

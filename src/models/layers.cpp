@@ -1,6 +1,6 @@
 #include "models/layers.h"
 
-#include <ATen/core/ivalue.h>
+#include <ATen/core/ivalue.h>  // clang 14 wants IValue complete before ATen/ops
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/batch_norm.h>

@@ -1,6 +1,6 @@
 #include "models/linear_function.h"
 
-#include <ATen/core/ivalue.h>
+#include <ATen/core/ivalue.h>  // clang 14 wants IValue complete before ATen/ops
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/sum.h>
@@ -39,6 +39,7 @@ void store_weight_gradient(Parameter& weight, const at::Tensor& output_gradient,
   } else {
     at::mm_out(weight.gradient, transposed, input);
   }
+  weight.accumulate = true;  // a layer used twice in one pass adds up
 }
 
 void store_bias_gradient(Parameter& bias, const at::Tensor& output_gradient) {
@@ -48,6 +49,7 @@ void store_bias_gradient(Parameter& bias, const at::Tensor& output_gradient) {
   } else {
     at::sum_out(bias.gradient, output_gradient, at::OptionalIntArrayRef(rows), /*keepdim=*/false);
   }
+  bias.accumulate = true;
 }
 
 // On matrices only: an output that is a view made in here could not be changed in place by a ReLU.

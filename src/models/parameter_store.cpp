@@ -1,6 +1,6 @@
 #include "models/parameter_store.h"
 
-#include <ATen/core/ivalue.h>
+#include <ATen/core/ivalue.h>  // clang 14 wants IValue complete before ATen/ops
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 

@@ -28,7 +28,8 @@ struct Parameter {
   ParameterKind kind = ParameterKind::kWeight;
 
   // Where a layer that can compute its gradient in place puts it (see layers.h, Linear): undefined
-  // until a Replica provides it. `accumulate` says whether to add to what is there.
+  // until a Replica provides it. `accumulate` says whether to add to what is there; the Replica
+  // clears it when a step begins, and whoever writes the gradient sets it.
   at::Tensor gradient;
   bool accumulate = false;
 };

@@ -1,6 +1,6 @@
 #include "models/squeezenet.h"
 
-#include <ATen/core/ivalue.h>
+#include <ATen/core/ivalue.h>  // clang 14 wants IValue complete before ATen/ops
 #include <ATen/ops/cat.h>
 
 #include <utility>
