@@ -17,3 +17,9 @@ endif()
 if(COHORT_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()
+
+# Formatting, from headers alone: libtorch 2 ships newer fmt headers than the system's library, and
+# what counts is that each file is compiled against one of them.
+add_library(cohort_format INTERFACE)
+target_link_libraries(cohort_format INTERFACE spdlog::spdlog_header_only)
+target_compile_definitions(cohort_format INTERFACE FMT_HEADER_ONLY)

@@ -119,7 +119,7 @@ void run_step_bench(const StepBench& bench) {
   nlohmann::json line = report(config, bench, times, wall, samples);
   line["threads"] = config.threads;
   line["memory_format"] = channels_last ? "channels-last" : "contiguous";
-  line["parameters"] = replica.numel();
+  line["parameters"] = model->store().numel();
   fmt::print("{}\n", line.dump());
 }
 

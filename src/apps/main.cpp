@@ -1,3 +1,5 @@
+#include <c10/util/Exception.h>
+
 #include <cstdio>
 #include <exception>
 
@@ -45,6 +47,9 @@ int main(int argc, char** argv) {
   } catch (const cohort::ConfigError& error) {
     std::fprintf(stderr, "cohort: %s\n", error.what());
     return kBadUsage;
+  } catch (const c10::Error& error) {
+    std::fprintf(stderr, "cohort: libtorch: %s\n", error.what_without_backtrace());
+    return kFailed;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cohort: %s\n", error.what());
     return kFailed;

@@ -21,9 +21,10 @@ c10::Device parse_device(const std::string& name) {
     throw ConfigError(advice);
   }
   const int index = std::stoi(digits);
-  if (static_cast<std::size_t>(index) >= torch::cuda::device_count()) {
-    throw ConfigError("--device " + name + ": there are " +
-                      std::to_string(torch::cuda::device_count()) + " GPUs, numbered from 0");
+  const int count = static_cast<int>(torch::cuda::device_count());
+  if (index >= count) {
+    throw ConfigError("--device " + name + ": there are " + std::to_string(count) +
+                      " GPUs, numbered from 0");
   }
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }

@@ -15,6 +15,14 @@
 namespace cohort {
 namespace {
 
+// cuDNN's kernels load 16 bytes at once; a cache line keeps neighbours apart as well. In main memory
+// no kernel asks for it, and arenas without gaps are exactly as long as the model.
+std::int64_t alignment_on(at::Device device) { return device.is_cpu() ? 1 : 16; }
+
+Range with_padding(const Replica::Segment& segment) {
+  return {segment.range.begin, segment.range.size + segment.padding};
+}
+
 std::vector<std::int64_t> strides_for(at::IntArrayRef shape, bool channels_last) {
   std::vector<std::int64_t> strides(shape.size());
   if (channels_last && shape.size() == 4) {
@@ -73,25 +81,27 @@ Replica::~Replica() {
 
 void Replica::place_parameters(Model& model, const ReplicaOptions& options) {
   std::deque<Parameter>& all = model.store().parameters();
+  const std::int64_t alignment = alignment_on(options.device);
   std::int64_t offset = 0;
   for (auto parameter = all.rbegin(); parameter != all.rend(); ++parameter) {
     const at::IntArrayRef shape = parameter->value.sizes();
     const Range range{offset, parameter->value.numel()};
-    segments_.push_back({parameter->name, range, parameter->kind, shape.vec(),
+    const std::int64_t padding = (alignment - range.size % alignment) % alignment;
+    segments_.push_back({parameter->name, range, padding, parameter->kind, shape.vec(),
                          strides_for(shape, options.channels_last)});
     owners_.push_back(&*parameter);
     const bool spared = parameter->kind == ParameterKind::kNormalization &&
                         !options.decay_normalization;
     const double decay = spared ? 0 : options.weight_decay;
     if (!decay_groups_.empty() && decay_groups_.back().weight_decay == decay) {
-      decay_groups_.back().range.size += range.size;
+      decay_groups_.back().range.size = range.end() - decay_groups_.back().range.begin;
     } else {
       decay_groups_.push_back({range, decay});
     }
-    offset += range.size;
+    offset = range.end() + padding;
   }
   const at::TensorOptions flat = at::TensorOptions().dtype(at::kFloat).device(options.device);
-  parameters_ = at::empty({offset}, flat);
+  parameters_ = at::zeros({offset}, flat);
   gradients_ = at::zeros({offset}, flat);
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     at::Tensor value = view(parameters_, segments_[i]);
@@ -157,14 +167,14 @@ void Replica::gradient_arrived(std::size_t index) {
   }
   if (!owners_[index]->accumulate) return;
   written_[index] = 1;
-  if (last_pass_ && listener_) listener_(segments_[index].range);
+  if (last_pass_ && listener_) listener_(with_padding(segments_[index]));
 }
 
 void Replica::finish_backward() {
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     if (written_[i] != 0) continue;
     gradient_views_[i].zero_();
-    if (listener_) listener_(segments_[i].range);
+    if (listener_) listener_(with_padding(segments_[i]));
   }
 }
 

@@ -44,6 +44,7 @@ class Replica {
   struct Segment {
     std::string name;
     Range range;
+    std::int64_t padding;  // unused elements after it, always zero; none in main memory
     ParameterKind kind;
     std::vector<std::int64_t> shape;
     std::vector<std::int64_t> strides;  // of the view inside its range
@@ -58,7 +59,8 @@ class Replica {
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
 
-  // 1-D float32, all parameters in arena order. Methods may change the elements.
+  // 1-D float32, all parameters in arena order; on a device with padding between them, because its
+  // kernels want aligned tensors. Methods may change the elements.
   const at::Tensor& parameters() const { return parameters_; }
   const at::Tensor& gradients() const { return gradients_; }
   // The optimizer's state vectors, aligned with parameters(): momentum first.
@@ -67,10 +69,11 @@ class Replica {
   const at::Tensor& statistics() const { return statistics_; }
 
   const std::vector<Segment>& segments() const { return segments_; }
-  std::int64_t numel() const { return parameters_.numel(); }
+  std::int64_t numel() const { return parameters_.numel(); }  // of an arena, padding included
 
   void begin_step();
-  // The listener is told of each range whose gradient is complete, but only in the last pass.
+  // The listener is told of each range whose gradient is complete, but only in the last pass. The
+  // ranges of a step tile the arena: a segment's comes with its padding.
   void begin_pass(bool last);
   // Gradients that no pass produced (unused parameters) become zero.
   void finish_backward();
