@@ -45,6 +45,8 @@ void print_line(const DataReport& report) {
     fmt::print("{:<14} not found\n", report.name);
   } else if (!report.problem.empty()) {
     fmt::print("{:<14} {}: {}\n", report.name, report.folder.string(), report.problem);
+  } else if (report.train == 0) {
+    fmt::print("{:<14} ready\n", report.name);
   } else {
     fmt::print("{:<14} {} train, {} test, {} classes{}\n", report.name,
                with_commas(report.train), with_commas(report.test), report.classes,

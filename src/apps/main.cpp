@@ -6,52 +6,99 @@
 #include "apps/command.h"
 #include "apps/version.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "engine/host_memory.h"
 
+namespace cohort {
 namespace {
 
 constexpr int kFailed = 1;
 constexpr int kBadUsage = 2;
 
+// The command the user chose, or the program itself.
+const CLI::App& innermost(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : innermost(*chosen.front());
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  return flags;
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    commands.push_back(command->get_name());
+  }
+  return commands;
+}
+
+// What to tell about arguments that nobody asked for: the nearest that exists.
+std::string explain(const CLI::ParseError& error, const CLI::App& program) {
+  const CLI::App& command = innermost(program);
+  for (const std::string& extra : program.remaining(true)) {
+    if (extra.rfind("--", 0) == 0) {
+      const std::string flag = extra.substr(0, extra.find('='));
+      const std::string guess = nearest(flag, flags_of(command));
+      return "unknown flag " + flag + (guess.empty() ? "" : "; did you mean " + guess + "?");
+    }
+    if (!commands_of(command).empty()) return unknown_name("command", extra, commands_of(command));
+  }
+  return error.what();
+}
+
+std::string usage_of(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return (parent == nullptr ? "" : usage_of(*parent) + " ") + app.get_name();
+}
+
 int run(int argc, char** argv) {
   CLI::App program("Trains neural networks with every way of keeping many workers in step.",
                    "cohort");
   program.require_subcommand(1);
-  program.set_version_flag("--version", cohort::version_text());
+  program.set_version_flag("--version", version_text());
   program.footer("Each command has its own --help. Start with: cohort train");
-  cohort::Invocation invocation{.arguments = {argv, argv + argc}};
-  cohort::add_train(program, invocation);
-  cohort::add_eval(program, invocation);
-  cohort::add_export(program, invocation);
-  cohort::add_list(program, invocation);
-  cohort::add_data(program, invocation);
-  cohort::add_bench(program, invocation);
+  Invocation invocation{.arguments = {argv, argv + argc}};
+  add_train(program, invocation);
+  add_eval(program, invocation);
+  add_export(program, invocation);
+  add_list(program, invocation);
+  add_data(program, invocation);
+  add_bench(program, invocation);
+  if (argc == 1) {
+    std::fputs(program.help().c_str(), stderr);
+    return kBadUsage;
+  }
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
     return program.exit(success);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "cohort: %s\nTry: cohort %s --help\n", error.what(),
-                 argc > 1 && argv[1][0] != '-' ? argv[1] : "");
+    std::fprintf(stderr, "cohort: %s\nTry: %s --help\n", explain(error, program).c_str(),
+                 usage_of(innermost(program)).c_str());
     return kBadUsage;
   }
   return invocation.exit_status;
 }
 
 }  // namespace
+}  // namespace cohort
 
 int main(int argc, char** argv) {
   cohort::keep_freed_memory();
   try {
-    return run(argc, argv);
+    return cohort::run(argc, argv);
   } catch (const cohort::ConfigError& error) {
     std::fprintf(stderr, "cohort: %s\n", error.what());
-    return kBadUsage;
+    return cohort::kBadUsage;
   } catch (const c10::Error& error) {
     std::fprintf(stderr, "cohort: libtorch: %s\n", error.what_without_backtrace());
-    return kFailed;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cohort: %s\n", error.what());
-    return kFailed;
   }
+  return cohort::kFailed;
 }

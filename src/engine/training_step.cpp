@@ -82,7 +82,7 @@ void TrainingStep::check_loss(double loss, Step step) const {
   throw RunError(fmt::format(
       "the loss is {} at step {}: training has diverged. Try a lower --lr (it was {:.4g}), "
       "--warmup-epochs 1, or --clip-norm 1; `cohort data verify` rules out damaged inputs.",
-      loss, step, lr_));
+      std::isnan(loss) ? "not a number" : "infinite", step, lr_));
 }
 
 }  // namespace cohort
