@@ -1,0 +1,82 @@
+// A network of one's own, trained with Cohort's engine on generated data.
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+#include "core/random.h"
+#include "data/synthetic.h"
+#include "engine/generator.h"
+#include "engine/progress.h"
+#include "engine/trainer.h"
+#include "methods/local.h"
+#include "metrics/memory_sink.h"
+#include "models/layers.h"
+
+namespace {
+
+constexpr cohort::Seed kSeed = 7;
+constexpr cohort::SampleShape kShape{3, 16, 16};
+constexpr std::int64_t kClasses = 4;
+
+// Layers register their parameters under the names of their scope.
+class SmallNet final : public cohort::Model {
+ public:
+  explicit SmallNet(at::Generator generator)
+      : Model(std::move(generator)),
+        conv_(cohort::Scope(store()) / "conv", kShape.channels, 8, 3, {.padding = 1}),
+        norm_(cohort::Scope(store()) / "norm", 8),
+        fc_(cohort::Scope(store()) / "fc", 8 * 8 * 8, kClasses) {}
+
+  at::Tensor forward(const at::Tensor& inputs) override {
+    const at::Tensor hidden = cohort::relu_in_place(norm_(conv_(inputs)));
+    return fc_(cohort::flatten(cohort::max_pool(hidden, 2)));
+  }
+
+ private:
+  cohort::Conv2d conv_;
+  cohort::BatchNorm2d norm_;
+  cohort::Linear fc_;
+};
+
+double train() {
+  const cohort::SyntheticDataset train(kShape, kClasses, 2000, kSeed, "train");
+  const cohort::SyntheticDataset test(kShape, kClasses, 500, kSeed, "test");
+  const cohort::SampleOrder order({.samples = train.size(), .batch = 50, .seed = kSeed});
+
+  SmallNet model(cohort::make_generator(cohort::derive_seed(kSeed, "initialize")));
+  cohort::Replica replica(model, {.optimizer = "sgd", .weight_decay = 1e-4});
+  cohort::Local method;
+  const auto schedule = cohort::schedules().make("cosine", {.lr = 0.05, .total_epochs = 2});
+
+  cohort::MemorySink metrics;
+  const auto progress = cohort::make_plain_progress(stdout);
+  cohort::TrainerOptions options;
+  options.step.seed = kSeed;
+  options.total_steps = 2 * order.steps_per_epoch();
+  options.eval_every_steps = order.steps_per_epoch();
+  cohort::Trainer trainer({.model = model,
+                           .replica = replica,
+                           .method = method,
+                           .schedule = *schedule,
+                           .train = train,
+                           .test = &test,
+                           .order = order,
+                           .metrics = metrics,
+                           .progress = *progress},
+                          options);
+  const std::atomic<bool> stop = false;
+  return trainer.run(stop).last->top1;
+}
+
+}  // namespace
+
+int main() {
+  try {
+    std::printf("accuracy %.3f\n", train());
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "own_model: %s\n", error.what());
+    return 1;
+  }
+}
