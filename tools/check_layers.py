@@ -44,6 +44,7 @@ INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
 TORCH_HEADER = re.compile(r"(torch|ATen|c10)/")
 ENVIRONMENT = re.compile(r"\b(secure_getenv|getenv|setenv|unsetenv|putenv|environ)\b")
 UNSAFE_LOAD = re.compile(r"\btorch::(load|save)\b|pickle", re.IGNORECASE)
+BROKEN_IN_WHEELS = re.compile(r"\bremove_all\b")
 # Comments and literals, in which any word may stand. Literals first: "//" may be inside them.
 NOT_CODE = re.compile(
     r'R"([^\s()\\]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/',
@@ -79,6 +80,8 @@ def check_file(path, layer, included):
             yield number, f"{layer} may not touch the environment; pass the value down from apps"
         if UNSAFE_LOAD.search(line):
             yield number, "files are safetensors; torch's own loader crashes on damaged ones"
+        if BROKEN_IN_WHEELS.search(line):
+            yield number, "libtorch's wheels export a broken remove_all; use storage's remove_tree"
 
 
 def check_cmake(path, layer, included):
@@ -134,6 +137,7 @@ PLANTED = {  # file, content, where the violation must be found, or None
     "src/models/f.h": ("/* torch::load\n*/\n#include <torch/torch.h>\n", 3),
     "src/models/g.cpp": ("#include <ATen/core/Tensor.h>\nvoid f() { torch::load(x, y); }\n", 2),
     "src/engine/h.cpp": ("#include <torch/csrc/jit/serialization/pickle.h>\n", 1),
+    "src/storage/n.cpp": ("void f() {\n  std::filesystem::remove_all(p);\n}\n", 2),
     "src/collectives/i.cpp": ('#include "core/a.h"\n#include "transport/b.h"\n', None),
     "src/collectives/CMakeLists.txt": ("# none\ncohort_library(collectives DEPENDS core)\n", 2),
     "src/schedules/CMakeLists.txt": ("cohort_library(schedules TORCH SOURCES j.cpp)\n", 1),

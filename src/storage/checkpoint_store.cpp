@@ -47,10 +47,7 @@ std::string pointer_text(Step step) {
 class Scaffold {
  public:
   explicit Scaffold(fs::path path) : path_(std::move(path)) {}
-  ~Scaffold() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
+  ~Scaffold() { remove_tree(path_); }
   Scaffold(const Scaffold&) = delete;
   Scaffold& operator=(const Scaffold&) = delete;
 

@@ -1,10 +1,12 @@
 #include "storage/folder.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -50,8 +52,7 @@ void sync_folder(const fs::path& folder) {
 void remove_leftovers(const fs::path& folder) noexcept {
   try {
     for (const fs::path& leftover : entries_with_prefix(folder, kTemporaryPrefix)) {
-      std::error_code ignored;
-      fs::remove_all(leftover, ignored);
+      remove_tree(leftover);
     }
   } catch (const std::exception&) {  // out of memory: a leftover does no harm
   }
@@ -62,8 +63,7 @@ void replace_folder(const fs::path& from, const fs::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
     sync_folder(to.parent_path());
     COHORT_FAILPOINT("folder.remove_exchanged");
-    std::error_code ignored;
-    fs::remove_all(from, ignored);  // otherwise a leftover, removed at the next save
+    remove_tree(from);  // otherwise a leftover, removed at the next save
     return;
   }
   if (errno == ENOENT) {
@@ -78,16 +78,16 @@ void replace_folder(const fs::path& from, const fs::path& to) {
 
 void replace_folder_in_two_steps(const fs::path& from, const fs::path& to) {
   const fs::path aside = set_aside_name(to);
-  std::error_code ignored;
   rename_path(to, aside);
   try {
     rename_path(from, to);
   } catch (...) {
+    std::error_code ignored;
     fs::rename(aside, to, ignored);
     throw;
   }
   sync_folder(to.parent_path());
-  fs::remove_all(aside, ignored);
+  remove_tree(aside);
 }
 
 fs::path set_aside_name(const fs::path& folder) {
@@ -99,21 +99,31 @@ void restore_set_aside(const fs::path& parent) {
     const fs::path original = parent / aside.filename().string().substr(kSetAsidePrefix.size());
     std::error_code ignored;
     if (fs::exists(original, ignored)) {
-      fs::remove_all(aside, ignored);
+      remove_tree(aside);
     } else {
       rename_path(aside, original);
     }
   }
 }
 
+void remove_tree(const fs::path& path) {
+  constexpr int kOpenFolders = 16;
+  ::nftw(
+      path.c_str(),
+      [](const char* entry, const struct stat*, int, FTW*) {
+        std::remove(entry);
+        return 0;
+      },
+      kOpenFolders, FTW_DEPTH | FTW_PHYS);
+}
+
 void discard_folder(const fs::path& folder) {
   const fs::path doomed = folder.parent_path() /
                           (std::string(kTemporaryPrefix) + "removed-" + folder.filename().string());
-  std::error_code ignored;
-  fs::remove_all(doomed, ignored);
+  remove_tree(doomed);
   rename_path(folder, doomed);
   COHORT_FAILPOINT("folder.discard");
-  fs::remove_all(doomed, ignored);
+  remove_tree(doomed);
 }
 
 }  // namespace cohort
