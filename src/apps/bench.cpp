@@ -14,10 +14,30 @@ namespace {
 
 struct StepBench {
   explicit StepBench(CLI::App& command)
-      : flags(command, {"model", "method", "batch", "threads", "device", "memory-format", "seed",
-                        "data", "data-dir", "augment", "image-size", "loader-threads", "optimizer",
-                        "lr", "momentum", "nesterov", "weight-decay", "dropout", "depth", "widen",
-                        "growth", "accumulate", "synthetic-shape", "synthetic-classes",
+      : flags(command, {"model",
+                        "method",
+                        "batch",
+                        "threads",
+                        "device",
+                        "memory-format",
+                        "seed",
+                        "data",
+                        "data-dir",
+                        "augment",
+                        "image-size",
+                        "loader-threads",
+                        "optimizer",
+                        "lr",
+                        "momentum",
+                        "nesterov",
+                        "weight-decay",
+                        "dropout",
+                        "depth",
+                        "widen",
+                        "growth",
+                        "accumulate",
+                        "synthetic-shape",
+                        "synthetic-classes",
                         "train-size"}) {
     command.add_option("--steps", steps, "steps to time")
         ->check(CLI::PositiveNumber)
@@ -45,8 +65,8 @@ RunConfig bench_config(const StepBench& bench) {
     return std::find(given.begin(), given.end(), name) != given.end();
   };
   if (!was_given("synthetic-shape")) {
-    const bool gray = config.model.rfind("mlp", 0) == 0 || config.model == "lenet" ||
-                      config.model == "mnistnet";
+    const bool gray =
+        config.model.rfind("mlp", 0) == 0 || config.model == "lenet" || config.model == "mnistnet";
     config.synthetic_shape = gray ? "1x28x28" : "3x32x32";
     if (config.image_size > 0) {
       config.synthetic_shape = fmt::format("3x{0}x{0}", config.image_size);
@@ -94,9 +114,9 @@ void run_step_bench(const StepBench& bench) {
   method->start(replica);
 
   const Step total = bench.warmup + bench.steps;
-  Loader loader = make_loader(*data->train, order,
-                              {.threads = options.loader_threads, .last_step = total},
-                              options.placement.device);
+  Loader loader =
+      make_loader(*data->train, order, {.threads = options.loader_threads, .last_step = total},
+                  options.placement.device);
   ClassificationSums sums;
   StepTimes times;
   std::int64_t samples = 0;

@@ -25,14 +25,21 @@ ConfigFlags::ConfigFlags(CLI::App& command, std::vector<std::string> only) {
     if (!only.empty() && std::find(only.begin(), only.end(), field.name) == only.end()) continue;
     CLI::Option* option =
         command.add_option("--" + field.name, texts_[field.name], help_text(field));
-    option->group(field.group)->default_str(field_text(defaults, field));
+    option->group(field.group);
     if (std::holds_alternative<bool RunConfig::*>(field.member)) {
-      option->expected(0, 1)->type_name("BOOL");
-    } else if (std::holds_alternative<std::string RunConfig::*>(field.member)) {
+      // CLI11 would take a default_str() for the value of a flag without one: --nesterov is true.
+      option->expected(0, 1)->type_name("BOOL [" + field_text(defaults, field) + "]");
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      options_[field.name] = option;
+      continue;
+    }
+    option->default_str(field_text(defaults, field));
+    if (std::holds_alternative<std::string RunConfig::*>(field.member)) {
       option->type_name("NAME");
     } else {
       option->type_name("NUMBER");
     }
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     options_[field.name] = option;
   }
 }

@@ -1,21 +1,22 @@
 // Makes the numerical libraries take the right code path on CPUs newer than themselves.
 //
 // OpenBLAS 0.3.21 takes a CPU it does not know for a Prescott (SSE3) and is four to six times
-// slower then. oneDNN 2.6 ends with an illegal instruction on bf16 when the CPU has AMX. Both decide
-// in their constructors, before main(), by getenv(). Setting variables from .preinit_array is too
-// early (glibc 2.36 sets `environ` anew afterwards), and starting the program a second time doubles
-// the time libtorch needs to load. So this program has a getenv() of its own, which the loader
-// prefers to libc's: it answers as libc would, and knows two answers more. What the user has set
-// stays as it is.
+// slower then. oneDNN 2.6 ends with an illegal instruction on bf16 when the CPU has AMX. Both
+// decide in their constructors, before main(), by getenv(). Setting variables from .preinit_array
+// is too early (glibc 2.36 sets `environ` anew afterwards), and starting the program a second time
+// doubles the time libtorch needs to load. So this program has a getenv() of its own, which the
+// loader prefers to libc's: it answers as libc would, and knows two answers more. What the user has
+// set stays as it is.
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 
-#include <unistd.h>
-
 namespace {
 
-// OpenBLAS's name for the newest instruction set that both it and this CPU know; null: let it choose.
+// OpenBLAS's name for the newest instruction set that both it and this CPU know; null: let it
+// choose.
 const char* blas_core() {
 #if defined(__x86_64__)
   __builtin_cpu_init();

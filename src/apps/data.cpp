@@ -48,8 +48,8 @@ void print_line(const DataReport& report) {
   } else if (report.train == 0) {
     fmt::print("{:<14} ready\n", report.name);
   } else {
-    fmt::print("{:<14} {} train, {} test, {} classes{}\n", report.name,
-               with_commas(report.train), with_commas(report.test), report.classes,
+    fmt::print("{:<14} {} train, {} test, {} classes{}\n", report.name, with_commas(report.train),
+               with_commas(report.test), report.classes,
                report.folder.empty() ? "" : ", " + report.folder.string());
   }
   for (const std::string& note : report.notes) fmt::print("{:<14} note: {}\n", "", note);

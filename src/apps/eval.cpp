@@ -19,9 +19,10 @@ namespace fs = std::filesystem;
 
 struct EvalCommand {
   explicit EvalCommand(CLI::App& command)
-      : flags(command, {"model", "data", "data-dir", "device", "threads", "eval-batch",
-                        "loader-threads", "test-size", "image-size", "normalize", "memory-format",
-                        "depth", "widen", "growth", "synthetic-shape", "synthetic-classes"}) {
+      : flags(command,
+              {"model", "data", "data-dir", "device", "threads", "eval-batch", "loader-threads",
+               "seed", "test-size", "image-size", "normalize", "memory-format", "depth", "widen",
+               "growth", "synthetic-shape", "synthetic-classes"}) {
     command
         .add_option("what", what,
                     "run directories (all their checkpoints), checkpoint folders, or safetensors "

@@ -33,14 +33,10 @@ Section section(std::string name, const AnyRegistry& registry) {
 }
 
 std::vector<Section> all_sections() {
-  return {section("models", models()),
-          section("data", data_sets()),
-          section("methods", methods()),
-          section("optimizers", optimizers()),
-          section("schedules", schedules()),
-          section("compressors", compressors()),
-          section("topologies", topologies()),
-          section("collectives", collectives()),
+  return {section("models", models()),         section("data", data_sets()),
+          section("methods", methods()),       section("optimizers", optimizers()),
+          section("schedules", schedules()),   section("compressors", compressors()),
+          section("topologies", topologies()), section("collectives", collectives()),
           section("transports", transports())};
 }
 

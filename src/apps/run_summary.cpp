@@ -9,16 +9,21 @@ namespace {
 
 const char* reason_name(StopReason reason) {
   switch (reason) {
-    case StopReason::kFinished: return "finished";
-    case StopReason::kTargetReached: return "target-reached";
-    case StopReason::kInterrupted: return "interrupted";
+    case StopReason::kFinished:
+      return "finished";
+    case StopReason::kTargetReached:
+      return "target-reached";
+    case StopReason::kInterrupted:
+      return "interrupted";
   }
   return "";
 }
 
 nlohmann::json evaluation_json(const std::optional<Evaluation>& evaluation) {
   if (!evaluation) return nullptr;
-  return {{"loss", evaluation->loss}, {"top1", evaluation->top1}, {"top5", evaluation->top5},
+  return {{"loss", evaluation->loss},
+          {"top1", evaluation->top1},
+          {"top5", evaluation->top5},
           {"samples", evaluation->samples}};
 }
 
@@ -67,11 +72,14 @@ void print_summary(std::FILE* out, const TrainingOutcome& outcome,
   const auto share = [&](double seconds) { return total > 0 ? 100 * seconds / total : 0; };
   fmt::print(out, "\n");
   if (outcome.reason == StopReason::kInterrupted) {
-    fmt::print(out, "interrupted after step {}; everything is saved. Go on with:\n"
-                    "  cohort train --resume {}\n", with_commas(outcome.steps), run.string());
+    fmt::print(out,
+               "interrupted after step {}; everything is saved. Go on with:\n"
+               "  cohort train --resume {}\n",
+               with_commas(outcome.steps), run.string());
   }
   if (outcome.last) {
-    fmt::print(out, "test accuracy  {:.2f}% (top-5 {:.2f}%), loss {:.4f}; best {:.2f}% at step {}\n",
+    fmt::print(out,
+               "test accuracy  {:.2f}% (top-5 {:.2f}%), loss {:.4f}; best {:.2f}% at step {}\n",
                100 * outcome.last->top1, 100 * outcome.last->top5, outcome.last->loss,
                100 * outcome.best->top1, with_commas(outcome.best_step));
   }

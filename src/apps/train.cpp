@@ -24,8 +24,9 @@ constexpr int kInterrupted = 130;
 // What may differ when a run goes on; anything else would make it another run.
 const std::vector<std::string>& changeable_on_resume() {
   static const std::vector<std::string> names = {
-      "epochs",     "iterations", "target-accuracy",  "eval-every", "eval-batch", "record-every",
-      "checkpoint-every", "keep", "loader-threads", "threads", "device", "data-dir"};
+      "epochs",         "iterations",   "target-accuracy",  "eval-every",
+      "eval-batch",     "record-every", "checkpoint-every", "keep",
+      "loader-threads", "threads",      "device",           "data-dir"};
   return names;
 }
 
@@ -54,18 +55,26 @@ struct TrainCommand {
 RunConfig resolve_config(const TrainCommand& command) {
   if (command.resume.empty()) return command.flags.resolve();
   if (!command.name.empty() || command.flags.config_file_given()) {
-    throw ConfigError("--resume takes name and configuration from the run: leave --name and "
-                      "--config out");
+    throw ConfigError(
+        "--resume takes name and configuration from the run: leave --name and "
+        "--config out");
   }
   for (const std::string& given : command.flags.given()) {
     const auto& free = changeable_on_resume();
     if (std::find(free.begin(), free.end(), given) == free.end()) {
-      throw ConfigError("--" + given + " cannot change when a run is resumed; these can: " +
-                        join(free, ", ") + ". For another run from its weights: cohort export, "
+      throw ConfigError("--" + given +
+                        " cannot change when a run is resumed; these can: " + join(free, ", ") +
+                        ". For another run from its weights: cohort export, "
                         "then --init");
     }
   }
   return command.flags.resolve(read_run_config(command.resume));
+}
+
+// Then its weights come from there, and the file it began with may be gone.
+bool has_checkpoint(const std::string& run) {
+  return !run.empty() &&
+         !CheckpointStore(std::filesystem::path(run) / "checkpoints", 1).list().empty();
 }
 
 std::unique_ptr<Progress> choose_progress(const TrainCommand& command) {
@@ -111,8 +120,8 @@ void resume_from(RunDirectory& run, const CheckpointStore& store, Trainer& train
   }
   trainer.resume(*checkpoint);
   run.rewind_metrics(checkpoint->extra["engine"].value("metrics_bytes", std::uint64_t{0}));
-  progress.note(fmt::format("resuming from {} at step {}", checkpoint->folder.string(),
-                            checkpoint->step));
+  progress.note(
+      fmt::format("resuming from {} at step {}", checkpoint->folder.string(), checkpoint->step));
 }
 
 int run_train(const TrainCommand& command, const std::vector<std::string>& arguments) {
@@ -133,16 +142,15 @@ int run_train(const TrainCommand& command, const std::vector<std::string>& argum
   const auto schedule = build_schedule(config, order);
   const TrainerOptions options = trainer_options(config, *model, order);
   const auto progress = choose_progress(command);
-  if (!config.init.empty()) {
+  if (!config.init.empty() && !has_checkpoint(command.resume)) {
     for (const std::string& line : initialize_from(config.init, *model)) progress->note(line);
   }
   Replica replica(*model, replica_options(config, *model));
   const auto method = methods().make(config.method, MethodOptions{});
 
-  RunDirectory run = command.resume.empty()
-                         ? RunDirectory::create(command.runs_dir, command.name,
-                                                config.model + "-" + config.data)
-                         : RunDirectory::open(command.resume);
+  RunDirectory run = command.resume.empty() ? RunDirectory::create(command.runs_dir, command.name,
+                                                                   config.model + "-" + config.data)
+                                            : RunDirectory::open(command.resume);
   run.write_run_json(run_document(config, *model, *data, arguments));
   if (!command.quiet) announce(config, *model, *data, run);
 
@@ -174,9 +182,8 @@ int run_train(const TrainCommand& command, const std::vector<std::string>& argum
 void add_train(CLI::App& program, Invocation& invocation) {
   CLI::App* command = program.add_subcommand("train", "Train a model, or go on with a run");
   auto parsed = std::make_shared<TrainCommand>(*command);
-  command->callback([parsed, &invocation] {
-    invocation.exit_status = run_train(*parsed, invocation.arguments);
-  });
+  command->callback(
+      [parsed, &invocation] { invocation.exit_status = run_train(*parsed, invocation.arguments); });
 }
 
 }  // namespace cohort

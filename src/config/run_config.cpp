@@ -166,7 +166,8 @@ void merge_json(RunConfig& config, std::string_view text, const std::string& sou
   RunConfig merged = config;
   for (const auto& [key, value] : document.items()) {
     const ConfigField* field = find_field(key);
-    if (field == nullptr) throw ConfigError(source + ": " + unknown_name("setting", key, field_names()));
+    if (field == nullptr)
+      throw ConfigError(source + ": " + unknown_name("setting", key, field_names()));
     try {
       set_from_json(merged, *field, value);
     } catch (const ConfigError& error) {

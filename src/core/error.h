@@ -1,9 +1,10 @@
 // The three kinds of failure, by whose they are.
 //
-//   ConfigError    the user's: the message says what to change and lists valid values. Exit status 2.
-//   RunError       the run's: data, disk or arithmetic gave out; says where and what to try. Status 1.
-//   PeerError      another rank's or the network's; this process is healthy. Status 1.
-//   COHORT_CHECK   ours: an invariant that no input can break. Stays on in release builds.
+//   ConfigError    the user's: the message says what to change and lists valid values. Exit
+//   status 2. RunError       the run's: data, disk or arithmetic gave out; says where and what to
+//   try. Status 1. PeerError      another rank's or the network's; this process is healthy.
+//   Status 1. COHORT_CHECK   ours: an invariant that no input can break. Stays on in release
+//   builds.
 //
 // Expected outcomes are return values (std::optional), not exceptions.
 #pragma once
@@ -47,9 +48,9 @@ namespace detail {
 
 }  // namespace cohort
 
-#define COHORT_CHECK(condition, message)                                               \
-  do {                                                                                 \
-    if (!(condition)) [[unlikely]] {                                                   \
-      ::cohort::detail::check_failed(#condition, __FILE__, __LINE__, (message));       \
-    }                                                                                  \
+#define COHORT_CHECK(condition, message)                                         \
+  do {                                                                           \
+    if (!(condition)) [[unlikely]] {                                             \
+      ::cohort::detail::check_failed(#condition, __FILE__, __LINE__, (message)); \
+    }                                                                            \
   } while (false)

@@ -1,9 +1,10 @@
 #include "core/failpoint.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <map>
 #include <mutex>
-#include <unistd.h>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -13,7 +14,7 @@ namespace {
 
 struct Action {
   bool crash = false;
-  long at = 0;       // 0: every time
+  long at = 0;  // 0: every time
   long reached = 0;
 };
 
@@ -31,7 +32,8 @@ Table& table() {
 
 [[maybe_unused]] std::pair<std::string, Action> parse(const std::string& entry) {
   const auto refuse = [&] {
-    throw ConfigError("malformed failpoint '" + entry + "'; write name=crash, name=error or name=error@N");
+    throw ConfigError("malformed failpoint '" + entry +
+                      "'; write name=crash, name=error or name=error@N");
   };
   const std::size_t equals = entry.find('=');
   if (equals == std::string::npos || equals == 0) refuse();

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <utility>
-#include <span>
 
 #include "core/types.h"
 
@@ -35,11 +35,11 @@ class RandomStream {
   static constexpr result_type max() { return std::numeric_limits<result_type>::max(); }
   result_type operator()();
 
-  double uniform();                             // [0, 1)
-  double uniform(double low, double high);      // [low, high)
-  std::uint64_t below(std::uint64_t bound);     // 0 to bound - 1, unbiased; bound > 0
-  double normal();                              // mean 0, variance 1
-  double gamma(double shape);                   // scale 1; shape > 0
+  double uniform();                          // [0, 1)
+  double uniform(double low, double high);   // [low, high)
+  std::uint64_t below(std::uint64_t bound);  // 0 to bound - 1, unbiased; bound > 0
+  double normal();                           // mean 0, variance 1
+  double gamma(double shape);                // scale 1; shape > 0
 
  private:
   std::uint64_t state_[4];

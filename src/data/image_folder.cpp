@@ -89,9 +89,7 @@ void keep_first(ImageListing& listing, std::int64_t count) {
   listing.entries = std::move(kept);
 }
 
-FileContent read_image_file(const fs::path& file) {
-  return read_file(file, kLimitBytes);
-}
+FileContent read_image_file(const fs::path& file) { return read_file(file, kLimitBytes); }
 
 ImageFolder::ImageFolder(ImageListing listing, const ImageFolderOptions& options)
     : listing_(std::move(listing)),

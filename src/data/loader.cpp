@@ -117,7 +117,9 @@ void Loader::stop() {
 }
 
 void Loader::add_slot() {
-  const auto batch = static_cast<std::size_t>(order_.batch_size());
+  // A batch larger than the data set never fills, and memory for it may not exist.
+  const auto batch =
+      static_cast<std::size_t>(std::min(order_.batch_size(), order_.samples_per_epoch()));
   auto slot = std::make_unique<LoaderSlot>();
   slot->inputs = options_.allocate(batch * sample_numel_);
   slot->labels.reserve(batch);

@@ -160,6 +160,13 @@ std::unique_ptr<DataSplits> make_image_folder(const DataRequest& request) {
 
 std::unique_ptr<DataSplits> make_synthetic(const DataRequest& request) {
   check_request(request);
+  if (request.augment != "auto" && request.augment != "none") {
+    throw ConfigError("--augment " + request.augment + ": synthetic data are not images; use none");
+  }
+  if (request.normalize != "auto") {
+    throw ConfigError("--normalize " + request.normalize +
+                      ": synthetic data are generated with mean 0; leave --normalize out");
+  }
   SampleShape shape = request.synthetic_shape;
   if (request.image_size > 0) shape.height = shape.width = request.image_size;
   const auto make = [&](std::int64_t asked, std::int64_t usual, std::string_view split) {

@@ -23,8 +23,10 @@ SampleShape parse_shape(const std::string& text) {
     good = parsed.ec == std::errc{} && parsed.ptr == end && *sizes[i] >= 1 && *sizes[i] <= 4096;
   }
   if (!good) {
-    throw ConfigError("--synthetic-shape must be CHANNELSxHEIGHTxWIDTH, each from 1 to 4096, e.g. "
-                      "3x32x32; got '" + text + "'");
+    throw ConfigError(
+        "--synthetic-shape must be CHANNELSxHEIGHTxWIDTH, each from 1 to 4096, e.g. "
+        "3x32x32; got '" +
+        text + "'");
   }
   return shape;
 }
@@ -36,8 +38,8 @@ std::vector<std::int64_t> own_samples(const RunConfig& config, const Dataset& tr
   for (std::int64_t i = 0; i < train.size(); ++i) {
     labels[static_cast<std::size_t>(i)] = train.label(i);
   }
-  auto parts = partition(kind, labels, static_cast<int>(config.shard_count),
-                         config.partition_alpha, static_cast<Seed>(config.seed));
+  auto parts = partition(kind, labels, static_cast<int>(config.shard_count), config.partition_alpha,
+                         static_cast<Seed>(config.seed));
   return std::move(parts[static_cast<std::size_t>(config.shard_index)]);
 }
 

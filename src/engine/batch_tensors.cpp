@@ -13,9 +13,9 @@ BatchTensors to_tensors(const LoadedBatch& batch, const SampleShape& shape,
   at::Tensor inputs = at::from_blob(
       batch.inputs().data(), {batch.size(), shape.channels, shape.height, shape.width},
       [batch](void*) {}, at::TensorOptions().dtype(at::kFloat));
-  at::Tensor labels =
-      at::from_blob(const_cast<std::int64_t*>(batch.labels().data()), {batch.size()},
-                    [batch](void*) {}, at::TensorOptions().dtype(at::kLong));
+  at::Tensor labels = at::from_blob(
+      const_cast<std::int64_t*>(batch.labels().data()), {batch.size()}, [batch](void*) {},
+      at::TensorOptions().dtype(at::kLong));
   if (!placement.device.is_cpu()) {
     inputs = inputs.to(placement.device);
     labels = labels.to(placement.device);

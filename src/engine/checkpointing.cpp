@@ -15,15 +15,24 @@ namespace {
 
 DType dtype_of(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
-    case at::kDouble: return DType::kF64;
-    case at::kFloat: return DType::kF32;
-    case at::kHalf: return DType::kF16;
-    case at::kBFloat16: return DType::kBF16;
-    case at::kLong: return DType::kI64;
-    case at::kInt: return DType::kI32;
-    case at::kByte: return DType::kU8;
-    case at::kBool: return DType::kBool;
-    default: break;
+    case at::kDouble:
+      return DType::kF64;
+    case at::kFloat:
+      return DType::kF32;
+    case at::kHalf:
+      return DType::kF16;
+    case at::kBFloat16:
+      return DType::kBF16;
+    case at::kLong:
+      return DType::kI64;
+    case at::kInt:
+      return DType::kI32;
+    case at::kByte:
+      return DType::kU8;
+    case at::kBool:
+      return DType::kBool;
+    default:
+      break;
   }
   COHORT_CHECK(false, "a tensor of a type that checkpoints do not know");
 }
@@ -35,7 +44,9 @@ std::string shape_text(at::IntArrayRef shape) {
 }
 
 TensorView view_of(const std::string& name, const at::Tensor& tensor) {
-  return {name, dtype_of(tensor), tensor.sizes().vec(),
+  return {name,
+          dtype_of(tensor),
+          tensor.sizes().vec(),
           {static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes()}};
 }
 
@@ -72,8 +83,9 @@ class Loading final : public StateVisitor {
                       shape_text(value.sizes()));
     }
     const c10::NoGradGuard no_grad;
-    at::Tensor copy = at::empty(value.sizes(), value.options().device(at::kCPU).memory_format(
-                                                   at::MemoryFormat::Contiguous));
+    at::Tensor copy =
+        at::empty(value.sizes(),
+                  value.options().device(at::kCPU).memory_format(at::MemoryFormat::Contiguous));
     if (!found->bytes.empty()) {
       std::memcpy(copy.data_ptr(), found->bytes.data(), found->bytes.size());
     }
@@ -164,8 +176,8 @@ std::vector<std::string> initialize_from(const std::filesystem::path& path, Mode
     if (found == nullptr) {
       lines.push_back("not in " + path.string() + ", stays as initialised: " + name);
     } else if (found->dtype != dtype_of(value) || at::IntArrayRef(found->shape) != value.sizes()) {
-      lines.push_back("another shape in " + path.string() + ", stays as initialised: " + name + " " +
-                      shape_text(found->shape) + " instead of " + shape_text(value.sizes()));
+      lines.push_back("another shape in " + path.string() + ", stays as initialised: " + name +
+                      " " + shape_text(found->shape) + " instead of " + shape_text(value.sizes()));
     } else {
       loading.tensor(name, value);
       ++taken;

@@ -13,7 +13,8 @@
 
 namespace cohort {
 
-// A copy of everything a checkpoint holds, taken at one moment.
+// Everything a checkpoint holds. It may share memory with the replica: save it before the next
+// step.
 class Snapshot {
  public:
   // The method must be settled. `extra` is the engine's own state.

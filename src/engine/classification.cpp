@@ -10,6 +10,7 @@ namespace cohort {
 namespace {
 
 constexpr std::int64_t kIgnoreNothing = -100;
+constexpr std::int64_t kTop = 5;
 
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double smoothing) {
   return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Mean, kIgnoreNothing,
@@ -19,7 +20,7 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels, dou
 // How many classes beat the right one: 0 when it is the best guess.
 std::int64_t place_of(const float* row, std::int64_t classes, std::int64_t label) {
   const float right = row[label];
-  if (right != right) return classes;
+  if (right != right) return kTop;  // also where there are fewer classes than that
   std::int64_t place = 0;
   // Written so that a NaN elsewhere counts against the right class.
   for (std::int64_t i = 0; i < label; ++i) place += row[i] < right ? 0 : 1;
@@ -48,11 +49,14 @@ void ClassificationSums::add(const at::Tensor& loss, const at::Tensor& logits,
     const at::Tensor right = logits.gather(1, labels.unsqueeze(1));
     const at::Tensor earlier =
         at::arange(logits.size(1), labels.options()).unsqueeze(0).lt(labels.unsqueeze(1));
-    const at::Tensor place = logits.gt(right).logical_or(logits.eq(right).logical_and(earlier))
-                                 .logical_or(logits.isnan()).logical_or(right.isnan()).sum(1);
-    const at::Tensor sums = at::stack({loss.detach().to(at::kDouble) * samples,
-                                       place.eq(0).sum().to(at::kDouble),
-                                       place.lt(5).sum().to(at::kDouble)});
+    const at::Tensor place = logits.gt(right)
+                                 .logical_or(logits.eq(right).logical_and(earlier))
+                                 .logical_or(logits.isnan())
+                                 .sum(1) +
+                             kTop * right.isnan().squeeze(1);
+    const at::Tensor sums =
+        at::stack({loss.detach().to(at::kDouble) * samples, place.eq(0).sum().to(at::kDouble),
+                   place.lt(kTop).sum().to(at::kDouble)});
     device_ = device_.defined() ? device_ + sums : sums;
     return;
   }
@@ -63,7 +67,7 @@ void ClassificationSums::add(const at::Tensor& loss, const at::Tensor& logits,
   for (std::int64_t i = 0; i < samples; ++i, row += classes) {
     const std::int64_t place = place_of(row, classes, label[i]);
     host_.top1 += place < 1 ? 1 : 0;
-    host_.top5 += place < 5 ? 1 : 0;
+    host_.top5 += place < kTop ? 1 : 0;
   }
   host_.loss += loss.item<double>() * static_cast<double>(samples);
 }

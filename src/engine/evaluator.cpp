@@ -16,8 +16,7 @@ Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions
     const c10::NoGradGuard no_grad;
     const SampleOrder order({.samples = dataset.size(), .batch = options.batch, .shuffle = false});
     Loader loader = make_loader(
-        dataset, order,
-        {.threads = options.loader_threads, .last_step = order.steps_per_epoch()},
+        dataset, order, {.threads = options.loader_threads, .last_step = order.steps_per_epoch()},
         options.placement.device);
     ClassificationSums sums;
     for (Step step = 0; step < order.steps_per_epoch(); ++step) {

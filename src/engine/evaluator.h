@@ -20,7 +20,7 @@ struct Evaluation {
 struct EvaluatorOptions {
   std::int64_t batch = 500;
   int loader_threads = 1;
-  BatchPlacement placement;
+  BatchPlacement placement = {};
 };
 
 // The model is in training mode again afterwards if it was before; its parameters and statistics

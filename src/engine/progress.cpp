@@ -41,15 +41,15 @@ class Pace {
   std::string text() const {
     const Step epochs = (plan_.total_steps + plan_.steps_per_epoch - 1) / plan_.steps_per_epoch;
     const Step epoch = std::min(done_ / plan_.steps_per_epoch + 1, epochs);
-    std::string text = fmt::format("epoch {}/{}  step {}/{}", epoch, epochs, done_,
-                                   plan_.total_steps);
+    std::string text =
+        fmt::format("epoch {}/{}  step {}/{}", epoch, epochs, done_, plan_.total_steps);
     if (last_.steps > 0) {
       const double seconds = last_.data_seconds + last_.compute_seconds + last_.exchange_seconds +
                              last_.update_seconds;
-      text += fmt::format("  loss {:.4f}  top-1 {:.1f}%  {:.0f} samples/s  data {:.0f}%",
-                          last_.loss, 100 * last_.top1,
-                          static_cast<double>(last_.samples) / seconds,
-                          100 * last_.data_seconds / seconds);
+      text +=
+          fmt::format("  loss {:.4f}  top-1 {:.1f}%  {:.0f} samples/s  data {:.0f}%", last_.loss,
+                      100 * last_.top1, static_cast<double>(last_.samples) / seconds,
+                      100 * last_.data_seconds / seconds);
     }
     const double elapsed = seconds_between(start_, Clock::now());
     if (done_ > first_) {

@@ -23,10 +23,10 @@ class Progress {
  public:
   virtual ~Progress() = default;
   virtual void begin(const ProgressPlan& plan, Step first_step) = 0;
-  virtual void step(Step done) = 0;                         // after every step
-  virtual void recorded(const StepRecord& record) = 0;      // after every record
+  virtual void step(Step done) = 0;                     // after every step
+  virtual void recorded(const StepRecord& record) = 0;  // after every record
   virtual void evaluated(const EvaluationRecord& record) = 0;
-  virtual void note(const std::string& line) = 0;           // something worth a line
+  virtual void note(const std::string& line) = 0;  // something worth a line
   virtual void end() = 0;
 };
 

@@ -22,7 +22,8 @@ constexpr int kMaxNumber = 100000;
 
 void require_simple_name(const std::string& name) {
   if (name.find('/') != std::string::npos || name == "." || name == "..") {
-    throw ConfigError("--name '" + name + "' must be a plain folder name; use --runs-dir for where");
+    throw ConfigError("--name '" + name +
+                      "' must be a plain folder name; use --runs-dir for where");
   }
 }
 
@@ -52,16 +53,18 @@ RunDirectory::~RunDirectory() {
 
 RunDirectory RunDirectory::create(const fs::path& parent, const std::string& name,
                                   const std::string& stem) {
+  require_simple_name(name);
   std::error_code error;
   fs::create_directories(parent, error);
   if (error) throw_file_error(error.value(), "creating the folder for runs", parent);
   fs::path path;
   if (!name.empty()) {
-    require_simple_name(name);
     path = parent / name;
     if (!make_folder(path)) {
-      throw ConfigError(path.string() + " exists already: choose another --name, or go on with it "
-                        "by --resume " + path.string());
+      throw ConfigError(path.string() +
+                        " exists already: choose another --name, or go on with it "
+                        "by --resume " +
+                        path.string());
     }
   } else {
     for (int number = 1; number <= kMaxNumber; ++number) {

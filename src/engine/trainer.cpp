@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/clock.h"
@@ -11,8 +12,9 @@
 namespace cohort {
 namespace {
 
+// JSON has no NaN: the loss of a diverged model is null.
 nlohmann::json to_json(const Evaluation& evaluation) {
-  return {{"loss", evaluation.loss},
+  return {{"loss", std::isfinite(evaluation.loss) ? nlohmann::json(evaluation.loss) : nullptr},
           {"top1", evaluation.top1},
           {"top5", evaluation.top5},
           {"samples", evaluation.samples},
@@ -20,8 +22,9 @@ nlohmann::json to_json(const Evaluation& evaluation) {
 }
 
 Evaluation evaluation_from(const nlohmann::json& json) {
-  return {json.at("loss"), json.at("top1"), json.at("top5"), json.at("samples"),
-          json.at("seconds")};
+  const nlohmann::json& loss = json.at("loss");
+  return {loss.is_null() ? std::nan("") : loss.get<double>(), json.at("top1"), json.at("top5"),
+          json.at("samples"), json.at("seconds")};
 }
 
 void add(StepTimes& total, const StepTimes& part) {
@@ -59,15 +62,14 @@ void Trainer::resume(const LoadedCheckpoint& checkpoint) {
       outcome_.best_step = state.at("best_step");
     }
   } catch (const nlohmann::json::exception& error) {
-    throw FileError(checkpoint.folder.string() + ": its manifest lacks the engine's state: " +
-                    error.what());
+    throw FileError(checkpoint.folder.string() +
+                    ": its manifest lacks the engine's state: " + error.what());
   }
 }
 
 nlohmann::json Trainer::engine_state() const {
-  nlohmann::json state = {{"seconds", now()},
-                          {"epoch", epoch_at(done_)},
-                          {"evaluated_step", evaluated_}};
+  nlohmann::json state = {
+      {"seconds", now()}, {"epoch", epoch_at(done_)}, {"evaluated_step", evaluated_}};
   if (parts_.metrics_bytes) state["metrics_bytes"] = parts_.metrics_bytes();
   if (outcome_.last) state["last"] = to_json(*outcome_.last);
   if (outcome_.best) {
@@ -87,24 +89,11 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   event(done_ == 0 ? "start" : "resume", fmt::format("from step {}", done_));
   parts_.method.start(parts_.replica);
   parts_.progress.begin({options_.total_steps, parts_.order.steps_per_epoch()}, done_);
-  {
-    Loader loader = make_loader(parts_.train, parts_.order,
-                                {.threads = options_.loader_threads,
-                                 .first_step = done_,
-                                 .last_step = options_.total_steps},
-                                options_.placement.device);
-    TrainingStep step(parts_.model, parts_.replica, parts_.method, options_.step);
-    parts_.model.store().set_training(true);
-    while (done_ < options_.total_steps && !stop && !target_reached()) {
-      one_step(loader, step);
-      if (due(done_, options_.record_every_steps)) {
-        step.check_losses();
-        record_steps();
-      }
-      if (due(done_, options_.eval_every_steps)) evaluate_now();
-      if (due(done_, options_.checkpoint_every_steps)) checkpoint_now();
-    }
-    step.check_losses();
+  try {
+    train_until_done(stop);
+  } catch (...) {
+    parts_.progress.end();  // leaves the terminal in order
+    throw;
   }
   parts_.method.settle(parts_.replica);
   const bool interrupted = stop && done_ < options_.total_steps;
@@ -112,13 +101,32 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   if (!interrupted) evaluate_now();
   if (target_reached()) outcome_.reason = StopReason::kTargetReached;
   if (interrupted) outcome_.reason = StopReason::kInterrupted;
-  checkpoint_now();
+  checkpoint_now(Occasion::kLast);
   outcome_.steps = done_;
   outcome_.seconds = now();
   event(interrupted ? "interrupt" : "finish", fmt::format("after {} steps", done_));
   parts_.metrics.flush();
   parts_.progress.end();
   return outcome_;
+}
+
+void Trainer::train_until_done(const std::atomic<bool>& stop) {
+  Loader loader = make_loader(
+      parts_.train, parts_.order,
+      {.threads = options_.loader_threads, .first_step = done_, .last_step = options_.total_steps},
+      options_.placement.device);
+  TrainingStep step(parts_.model, parts_.replica, parts_.method, options_.step);
+  parts_.model.store().set_training(true);
+  while (done_ < options_.total_steps && !stop && !target_reached()) {
+    one_step(loader, step);
+    if (due(done_, options_.record_every_steps)) {
+      step.check_losses();
+      record_steps();
+    }
+    if (due(done_, options_.eval_every_steps)) evaluate_now();
+    if (due(done_, options_.checkpoint_every_steps)) checkpoint_now();
+  }
+  step.check_losses();
 }
 
 void Trainer::one_step(Loader& loader, TrainingStep& step) {
@@ -180,20 +188,21 @@ void Trainer::evaluate_now() {
     best_unsaved_ = true;
   }
   evaluated_ = done_;
-  const EvaluationRecord record{now(),       options_.step.rank, done_,       epoch_at(done_),
-                                "test",      result.loss,        result.top1, result.top5,
+  const EvaluationRecord record{now(),          options_.step.rank, done_,       epoch_at(done_),
+                                "test",         result.loss,        result.top1, result.top5,
                                 result.samples, result.seconds};
   parts_.metrics.record(record);
   parts_.progress.evaluated(record);
   if (best_unsaved_) checkpoint_now();
 }
 
-void Trainer::checkpoint_now() {
+void Trainer::checkpoint_now(Occasion occasion) {
   record_steps();
-  if (parts_.checkpoints == nullptr || saved_ == done_) return;
+  const bool best = best_unsaved_ && outcome_.best_step == done_;
+  // What was saved before it was evaluated is saved again when it turns out to be the best.
+  if (parts_.checkpoints == nullptr || (saved_ == done_ && !best)) return;
   parts_.method.settle(parts_.replica);
   const StopWatch watch(outcome_.checkpoint_seconds);
-  const bool best = best_unsaved_ && outcome_.best_step == done_;
   event("checkpoint", best ? "best so far" : "");
   parts_.metrics.flush();
   const Snapshot snapshot(parts_.replica, parts_.method, done_, engine_state());
@@ -204,7 +213,7 @@ void Trainer::checkpoint_now() {
   } catch (const FileError& error) {
     // A full disk costs a checkpoint, not the training: the next one may succeed. At the end there
     // is no next one.
-    if (done_ >= options_.total_steps) throw;
+    if (occasion == Occasion::kLast || done_ >= options_.total_steps) throw;
     parts_.progress.note(std::string("warning: no checkpoint at step ") + std::to_string(done_) +
                          ", earlier ones are kept: " + error.what());
     event("checkpoint-failed", error.what());

@@ -32,7 +32,7 @@ struct TrainerParts {
   const SampleOrder& order;       // one batch of it is one step
   MetricsSink& metrics;
   Progress& progress;
-  CheckpointStore* checkpoints = nullptr;                 // null: none are written
+  CheckpointStore* checkpoints = nullptr;                  // null: none are written
   std::function<std::uint64_t()> metrics_bytes = nullptr;  // what a checkpoint notes of the log
 };
 
@@ -52,15 +52,15 @@ enum class StopReason { kFinished, kTargetReached, kInterrupted };
 
 struct TrainingOutcome {
   StopReason reason = StopReason::kFinished;
-  Step steps = 0;                       // of the whole run, earlier sittings included
-  double seconds = 0;                   // likewise
-  StepTimes times;                      // of this sitting
-  Step steps_now = 0;                   // of this sitting
-  std::int64_t samples_now = 0;         // trained on in this sitting
-  double evaluation_seconds = 0;        // of this sitting
-  double checkpoint_seconds = 0;        // of this sitting
-  double first_step_seconds = 0;        // from the call of run() to the end of the first step
-  std::optional<Evaluation> last;       // on the test set
+  Step steps = 0;                  // of the whole run, earlier sittings included
+  double seconds = 0;              // likewise
+  StepTimes times;                 // of this sitting
+  Step steps_now = 0;              // of this sitting
+  std::int64_t samples_now = 0;    // trained on in this sitting
+  double evaluation_seconds = 0;   // of this sitting
+  double checkpoint_seconds = 0;   // of this sitting
+  double first_step_seconds = 0;   // from the call of run() to the end of the first step
+  std::optional<Evaluation> last;  // on the test set
   std::optional<Evaluation> best;
   Step best_step = 0;
 };
@@ -77,10 +77,12 @@ class Trainer {
   TrainingOutcome run(const std::atomic<bool>& stop);
 
  private:
+  void train_until_done(const std::atomic<bool>& stop);
   void one_step(Loader& loader, TrainingStep& step);
   void record_steps();
   void evaluate_now();
-  void checkpoint_now();
+  enum class Occasion { kOnTheWay, kLast };
+  void checkpoint_now(Occasion occasion = Occasion::kOnTheWay);
   void event(const char* name, const std::string& detail);
   double epoch_at(Step step) const;
   double now() const;
@@ -90,10 +92,10 @@ class Trainer {
   TrainerParts parts_;
   TrainerOptions options_;
   TrainingOutcome outcome_;
-  Step done_ = 0;             // steps taken in the whole run
-  Step recorded_ = 0;         // covered by records
-  Step evaluated_ = -1;       // when the model was last evaluated
-  Step saved_ = -1;           // when it was last saved
+  Step done_ = 0;              // steps taken in the whole run
+  Step recorded_ = 0;          // covered by records
+  Step evaluated_ = -1;        // when the model was last evaluated
+  Step saved_ = -1;            // when it was last saved
   bool best_unsaved_ = false;  // the newest evaluation is the best so far
   double earlier_seconds_ = 0;
   Clock::time_point start_;

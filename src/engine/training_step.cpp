@@ -16,8 +16,7 @@ TrainingStep::TrainingStep(Model& model, Replica& replica, UpdateMethod& method,
                            const TrainingStepOptions& options)
     : model_(model), replica_(replica), method_(method), options_(options) {
   model_.store().set_generator(make_generator(options_.seed, options_.device));
-  replica_.set_gradient_listener(
-      [this](Range range) { method_.gradients_ready(replica_, range); });
+  replica_.set_gradient_listener([this](Range range) { method_.gradients_ready(replica_, range); });
 }
 
 TrainingStep::~TrainingStep() { replica_.set_gradient_listener(nullptr); }
@@ -28,10 +27,9 @@ void TrainingStep::run(const BatchTensors& batch, const StepInfo& info, Classifi
   lr_ = info.lr;
   {
     const StopWatch watch(times.compute_seconds);
-    model_.store().generator().set_current_seed(
-        derive_seed(options_.seed, "dropout",
-                    {static_cast<std::uint64_t>(options_.rank),
-                     static_cast<std::uint64_t>(info.step)}));
+    model_.store().generator().set_current_seed(derive_seed(
+        options_.seed, "dropout",
+        {static_cast<std::uint64_t>(options_.rank), static_cast<std::uint64_t>(info.step)}));
     replica_.begin_step();
     const std::int64_t samples = batch.labels.size(0);
     const std::int64_t passes = std::min(options_.accumulate, samples);
@@ -54,14 +52,16 @@ void TrainingStep::run(const BatchTensors& batch, const StepInfo& info, Classifi
   method_.update(replica_, info);
   synchronize(options_.device);
   const double both = seconds_between(start, Clock::now());
-  const double update = options_.device.is_cpu() ? replica_.update_seconds() - updated_before : both;
+  const double update =
+      options_.device.is_cpu() ? replica_.update_seconds() - updated_before : both;
   times.update_seconds += update;
   times.exchange_seconds += both - update;
 }
 
 void TrainingStep::one_pass(const BatchTensors& batch, double share, ClassificationSums& sums) {
   const at::Tensor logits = model_.forward(batch.inputs);
-  const at::Tensor loss = classification_loss(model_, logits, batch.labels, options_.label_smoothing);
+  const at::Tensor loss =
+      classification_loss(model_, logits, batch.labels, options_.label_smoothing);
   if (options_.device.is_cpu()) {
     check_loss(loss.item<double>(), step_);
   } else {

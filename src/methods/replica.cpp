@@ -15,8 +15,8 @@
 namespace cohort {
 namespace {
 
-// cuDNN's kernels load 16 bytes at once; a cache line keeps neighbours apart as well. In main memory
-// no kernel asks for it, and arenas without gaps are exactly as long as the model.
+// cuDNN's kernels load 16 bytes at once; a cache line keeps neighbours apart as well. In main
+// memory no kernel asks for it, and arenas without gaps are exactly as long as the model.
 std::int64_t alignment_on(at::Device device) { return device.is_cpu() ? 1 : 16; }
 
 Range with_padding(const Replica::Segment& segment) {
@@ -90,8 +90,8 @@ void Replica::place_parameters(Model& model, const ReplicaOptions& options) {
     segments_.push_back({parameter->name, range, padding, parameter->kind, shape.vec(),
                          strides_for(shape, options.channels_last)});
     owners_.push_back(&*parameter);
-    const bool spared = parameter->kind == ParameterKind::kNormalization &&
-                        !options.decay_normalization;
+    const bool spared =
+        parameter->kind == ParameterKind::kNormalization && !options.decay_normalization;
     const double decay = spared ? 0 : options.weight_decay;
     if (!decay_groups_.empty() && decay_groups_.back().weight_decay == decay) {
       decay_groups_.back().range.size = range.end() - decay_groups_.back().range.begin;
@@ -125,7 +125,8 @@ void Replica::place_buffers(Model& model, const ReplicaOptions& options) {
       buffer.value = buffer.value.to(options.device);
       continue;
     }
-    at::Tensor place = statistics_.narrow(0, offset, buffer.value.numel()).view(buffer.value.sizes());
+    at::Tensor place =
+        statistics_.narrow(0, offset, buffer.value.numel()).view(buffer.value.sizes());
     place.copy_(buffer.value);
     offset += buffer.value.numel();
     buffer.value = place;

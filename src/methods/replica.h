@@ -30,7 +30,7 @@ namespace cohort {
 
 struct ReplicaOptions {
   std::string optimizer = "sgd";
-  OptimizerOptions optimizer_options;
+  OptimizerOptions optimizer_options = {};
   at::Device device = at::kCPU;
   bool channels_last = false;  // convolution weights are laid out with channels innermost
   double weight_decay = 0;

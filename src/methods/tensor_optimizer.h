@@ -12,8 +12,8 @@
 namespace cohort {
 
 using TensorUpdate = void (*)(const at::Tensor& parameters, const at::Tensor& gradients,
-                              const std::vector<at::Tensor>& slots,
-                              const OptimizerOptions& options, const UpdateScalars& scalars);
+                              const std::vector<at::Tensor>& slots, const OptimizerOptions& options,
+                              const UpdateScalars& scalars);
 
 // The twin of optimizer `name`. Throws ConfigError when it has none.
 TensorUpdate find_tensor_update(const std::string& name);

@@ -1,5 +1,6 @@
 // Stochastic gradient descent with momentum, as PyTorch's SGD (dampening 0):
-//   g <- scale * g + decay * p ;  m <- mu * m + g ;  d = nesterov ? g + mu * m : m ;  p <- p - lr * d
+//   g <- scale * g + decay * p ;  m <- mu * m + g ;  d = nesterov ? g + mu * m : m ;  p <- p - lr *
+//   d
 // Without momentum there is no state vector and d = g.
 #pragma once
 

@@ -40,8 +40,8 @@ double step(const ScheduleOptions& options, double epoch) {
 }
 
 std::size_t passed(const std::vector<double>& milestones, double epoch) {
-  return static_cast<std::size_t>(
-      std::upper_bound(milestones.begin(), milestones.end(), epoch) - milestones.begin());
+  return static_cast<std::size_t>(std::upper_bound(milestones.begin(), milestones.end(), epoch) -
+                                  milestones.begin());
 }
 
 double multi_step(const ScheduleOptions& options, double epoch) {
@@ -58,8 +58,8 @@ double cosine(const ScheduleOptions& options, double epoch) {
 }
 
 double polynomial(const ScheduleOptions& options, double epoch) {
-  return options.min_lr + (options.lr - options.min_lr) *
-                              std::pow(1.0 - progress(options, epoch), options.power);
+  return options.min_lr +
+         (options.lr - options.min_lr) * std::pow(1.0 - progress(options, epoch), options.power);
 }
 
 // Smith, Topin 2018, with the cosine legs of PyTorch's OneCycleLR.

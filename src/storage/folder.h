@@ -36,9 +36,9 @@ std::filesystem::path set_aside_name(const std::filesystem::path& folder);
 // Gives every folder set aside in `parent` its name back, or removes it if its replacement arrived.
 void restore_set_aside(const std::filesystem::path& parent);
 
-// Removes a file, or a folder with all that is in it, as far as it can be removed. Links are removed,
-// not followed. (Not std::filesystem::remove_all: libtorch's wheels export a broken one, which the
-// loader may prefer to libstdc++'s.)
+// Removes a file, or a folder with all that is in it, as far as it can be removed. Links are
+// removed, not followed. (Not std::filesystem::remove_all: libtorch's wheels export a broken one,
+// which the loader may prefer to libstdc++'s.)
 void remove_tree(const std::filesystem::path& path);
 
 // The folder vanishes from readers at once, then its files are deleted.

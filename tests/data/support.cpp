@@ -7,6 +7,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "storage/folder.h"
+
 #ifdef COHORT_WITH_JPEG
 #include <jpeglib.h>
 #endif
@@ -21,10 +23,7 @@ TemporaryFolder::TemporaryFolder() {
   path_ = pattern;
 }
 
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
+TemporaryFolder::~TemporaryFolder() { remove_tree(path_); }
 
 fs::path TemporaryFolder::write(const std::string& name, const ByteVector& bytes) const {
   const fs::path file = path_ / name;

@@ -1,6 +1,7 @@
 #include "methods/arena_update.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
@@ -34,7 +35,8 @@ TEST_P(EveryOptimizer, HasATwinForDevicesThatComputesTheSame) {
   Fixture fused(update.slots().size());
   Fixture twin(fused);
   for (Step step = 0; step < 4; ++step) {
-    const UpdateScalars scalars{.lr = 0.01, .weight_decay = 0.1, .gradient_scale = 0.5, .step = step};
+    const UpdateScalars scalars{
+        .lr = 0.01, .weight_decay = 0.1, .gradient_scale = 0.5, .step = step};
     update({fused.parameters, fused.gradients, fused.slots}, {0, 200000}, scalars);
     find_tensor_update(GetParam())(twin.parameters, twin.gradients, twin.slots, options, scalars);
   }

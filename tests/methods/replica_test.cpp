@@ -113,9 +113,9 @@ TEST(Replica, TellsTheListenerOfEveryRangeOnceAndOnlyInTheLastPass) {
 TEST(Replica, SparesBatchNormalisationFromDecayWhenAsked) {
   for (const bool decay : {true, false}) {
     TinyModel model;
-    Replica replica(model, {.optimizer_options = {.momentum = 0},
-                            .weight_decay = 0.5,
-                            .decay_normalization = decay});
+    Replica replica(
+        model,
+        {.optimizer_options = {.momentum = 0}, .weight_decay = 0.5, .decay_normalization = decay});
     const at::Tensor before = replica.parameters().clone();
     replica.begin_step();
     replica.finish_backward();  // all gradients are zero: only decay moves anything
@@ -124,7 +124,8 @@ TEST(Replica, SparesBatchNormalisationFromDecayWhenAsked) {
       const bool spared = !decay && segment.kind == ParameterKind::kNormalization;
       const at::Tensor expected = segment_of(before, segment) * (spared ? 1.0 : 0.95);
       EXPECT_LT((segment_of(replica.parameters(), segment) - expected).abs().max().item<float>(),
-                1e-6) << segment.name;
+                1e-6)
+          << segment.name;
     }
   }
 }
@@ -163,8 +164,8 @@ TEST(Replica, StepsAsTorchWouldOverManyBatches) {
     replica.apply_gradients(0.1);
   }
   for (std::size_t i = 0; i < hand.store().parameters().size(); ++i) {
-    const at::Tensor difference = hand.store().parameters()[i].value.detach() -
-                                  model.store().parameters()[i].value.detach();
+    const at::Tensor difference =
+        hand.store().parameters()[i].value.detach() - model.store().parameters()[i].value.detach();
     EXPECT_LT(difference.abs().max().item<float>(), 1e-5);
   }
 }

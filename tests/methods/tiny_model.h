@@ -2,8 +2,11 @@
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "models/layers.h"
 #include "models/model.h"

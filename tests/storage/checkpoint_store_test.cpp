@@ -143,7 +143,7 @@ TEST_F(CheckpointStoreTest, DoesWithoutThePointer) {
 TEST_F(CheckpointStoreTest, NoticesAPointerToNothing) {
   CheckpointStore store(folder_, 3);
   for (const Step step : {10, 20}) save(store, step, step == 20);
-  fs::remove_all(folder_ / "step-000000020");
+  remove_tree(folder_ / "step-000000020");
   EXPECT_EQ(latest(store), 10);
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("names step-000000020, which is not there")));
   EXPECT_THAT(file_error([&] { store.load_best(); }), HasSubstr("which is not there"));

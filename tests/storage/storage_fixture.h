@@ -18,6 +18,7 @@
 #include "core/random.h"
 #include "storage/checkpoint_store.h"
 #include "storage/file.h"
+#include "storage/folder.h"
 
 namespace cohort::test {
 
@@ -32,10 +33,7 @@ class TemporaryFolder {
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
     path_ = name;
   }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  ~TemporaryFolder() { remove_tree(path_); }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 

@@ -1,0 +1,128 @@
+"""Mistakes of the user: a message that helps, the right exit status, and nothing left behind."""
+
+import json
+
+import program
+from program import TINY, ProgramTest, changed
+
+
+class BadInput(ProgramTest):
+    def refused(self, *arguments, says=(), status=2):
+        result = self.cohort(*arguments, status=status)
+        for text in says:
+            self.assertIn(text, result.stderr, arguments)
+        self.assertEqual(result.stdout, "", arguments)
+        self.assertNotIn("terminate", result.stderr)
+        self.assertFalse((self.folder / "runs").exists(), f"{arguments} left a run behind")
+
+    def test_unknown_names_list_the_known(self):
+        for flag, known in (("model", "resnet20"), ("data", "cifar-10"), ("method", "local"),
+                            ("optimizer", "adam"), ("schedule", "cosine"),
+                            ("augment", "crop-flip"), ("normalize", "half"),
+                            ("partition", "dirichlet"), ("memory-format", "channels-last"),
+                            ("lr-scaling", "linear")):
+            with self.subTest(flag):
+                self.refused("train", *changed(TINY, **{flag: "nonsense"}),
+                             says=["nonsense", known])
+
+    def test_names_of_runs(self):
+        for name in ("a/b", "..", "/tmp/x"):
+            self.refused("train", *TINY, "--name", name, says=["--runs-dir"])
+
+    def test_unknown_flags_and_commands(self):
+        self.refused("train", "--nonsense", 3, says=["--nonsense", "--help"])
+        self.refused("nonsense", says=["nonsense"])
+        self.refused(says=["cohort"])
+
+    def test_numbers_that_make_no_sense(self):
+        for flag, value in (("batch", "0"), ("batch", "many"), ("batch", "1.5"), ("lr", "-0.1"),
+                            ("lr", "nan"), ("momentum", "1"), ("epochs", "99999999999999999999"),
+                            ("iterations", "-5"), ("keep", "0"), ("seed", "-1"),
+                            ("lr-milestones", "1,x"), ("shuffle", "perhaps"),
+                            ("synthetic-shape", "3x32")):
+            with self.subTest(flag=flag, value=value):
+                self.refused("train", *changed(TINY, **{flag: value}), says=[f"--{flag}"])
+
+    def test_combinations_that_make_no_sense(self):
+        self.refused("train", *TINY, "--partition", "sorted", says=["--shard-count"])
+        self.refused("train", *TINY, "--shard-index", 2, says=["--shard-count"])
+        self.refused("train", *TINY, "--lr-scaling", "linear", says=["--base-batch"])
+        self.refused("train", *TINY, "--schedule", "piecewise", "--lr-milestones", "1,2",
+                     says=["values"])
+        self.refused("train", *changed(TINY, batch=1000), "--drop-last", says=["batch"])
+        self.refused("train", *changed(TINY, model="lenet"), says=["lenet"])
+
+    def test_devices(self):
+        self.refused("train", *TINY, "--device", "gpu", says=["cpu, cuda or cuda:N"])
+        result = self.start("train", *changed(TINY, device="cuda", iterations=1, runs_dir="x"))
+        _, err = result.communicate()
+        if result.returncode == 0:
+            self.skipTest("there is a GPU")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--device cpu", err)
+        self.assertFalse((self.folder / "x").exists())
+
+    def test_data_that_is_not_there(self):
+        reports = json.loads(self.cohort("data", "--json").stdout)
+        absent = [report["name"] for report in reports if not report["found"]]
+        if not absent:
+            self.skipTest("every data set is installed here")
+        self.refused("train", "--data", absent[0], "--data-dir", "nowhere", status=1,
+                     says=[absent[0], "nowhere", "--data-dir"])
+
+    def test_init_files(self):
+        (self.folder / "text").write_text("not tensors")
+        for file in ("absent", "text"):
+            self.refused("train", *TINY, "--init", file, says=[file], status=1)
+
+    def test_configuration_files(self):
+        for name, content, says in (("broken", "{", "JSON"), ("list", "[1]", "object"),
+                                    ("key", '{"modle": "lenet"}', "model"),
+                                    ("type", '{"batch": "x"}', "batch"),
+                                    ("range", '{"batch": 0}', "batch")):
+            with self.subTest(name):
+                (self.folder / name).write_text(content)
+                self.refused("train", "--config", name, says=[name, says])
+        self.refused("train", "--config", "absent", says=["absent"])
+
+    def test_resuming_what_is_no_run(self):
+        self.refused("train", "--resume", ".", says=["run.json"])
+        self.refused("train", "--resume", "absent", says=["absent"])
+
+    def test_evaluating_and_exporting_what_is_no_run(self):
+        self.refused("eval", "absent", says=["absent"])
+        self.refused("eval", ".", says=["run directory"])
+        self.refused("eval", says=["what"])
+        self.refused("export", "absent", says=["absent"])
+        (self.folder / "text").write_text("not tensors")
+        self.refused("eval", "text", *TINY[:6], says=["text"], status=1)
+
+    def test_more_of_a_batch_than_memory(self):
+        self.cohort("train", *changed(TINY, batch=10_000_000, synthetic_shape="3x64x64",
+                                      iterations=1), "--quiet")
+
+
+class ExistingRuns(ProgramTest):
+    def test_a_run_is_not_overwritten_nor_changed(self):
+        run = self.train("r", *TINY, "--iterations", 2)
+        before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+        for arguments, says in ((["--name", "r", *TINY], "--resume"),
+                                (["--resume", run, "--lr", "1"], "cannot change"),
+                                (["--resume", run, "--model", "lenet"], "cannot change"),
+                                (["--resume", run, "--name", "s"], "--name"),
+                                (["--resume", run, "--config", "x"], "--config"),
+                                (["--name", "../r", *TINY], "--runs-dir")):
+            self.assertIn(says, self.cohort("train", *arguments, status=2).stderr)
+        after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+        self.assertEqual(before, after)
+        self.assertEqual([path.name for path in (self.folder / "runs").iterdir()], ["r"])
+
+    def test_a_runs_dir_that_cannot_be_made(self):
+        (self.folder / "file").write_text("")
+        err = self.cohort("train", *TINY, "--runs-dir", "file/runs", status=1).stderr
+        self.assertIn("file/runs", err)
+        self.assertIn("folder for runs", err)
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,186 @@
+#include "engine/checkpointing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "engine/small_training.h"
+
+namespace cohort::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// Parameters by name, whatever their layout.
+std::map<std::string, at::Tensor> weights_of(const Model& model) {
+  std::map<std::string, at::Tensor> weights;
+  for (const Parameter& parameter : model.store().parameters()) {
+    weights[parameter.name] = parameter.value.detach().clone();
+  }
+  for (const Buffer& buffer : model.store().buffers()) weights[buffer.name] = buffer.value.clone();
+  return weights;
+}
+
+void expect_equal_weights(const Model& a, const Model& b) {
+  const auto expected = weights_of(b);
+  for (const auto& [name, value] : weights_of(a)) {
+    EXPECT_TRUE(value.equal(expected.at(name))) << name;
+  }
+}
+
+void save(CheckpointStore& store, SmallTraining& training, Step step) {
+  training.method->settle(training.replica);
+  const Snapshot snapshot(training.replica, *training.method, step, {{"note", "own"}});
+  store.save(snapshot.contents(), false);
+}
+
+LoadedCheckpoint latest(const CheckpointStore& store) {
+  return std::move(*store.load_latest([](const std::string&) {}));
+}
+
+TEST(Checkpointing, CarriesEverythingBetweenMemoryLayouts) {
+  for (const bool from_channels_last : {false, true}) {
+    TemporaryFolder folder;
+    CheckpointStore store(folder.path(), 1);
+    SmallTraining source({.replica = replica_with("sgd", from_channels_last)});
+    source.plan.total_steps = 5;
+    source.run();
+    save(store, source, 5);
+
+    SmallTraining target({.replica = replica_with("sgd", !from_channels_last)});
+    const LoadedCheckpoint checkpoint = latest(store);
+    restore(checkpoint, target.replica, *target.method);
+    EXPECT_EQ(checkpoint.step, 5);
+    EXPECT_EQ(checkpoint.extra.at("engine").at("note"), "own");
+    expect_equal_weights(*target.model, *source.model);
+    EXPECT_EQ(target.replica.updates(), 5);
+
+    // The momentum is in place too: the next step is the same but for rounding.
+    const BatchTensors batch = batch_of(source.train, 0, 8);
+    for (SmallTraining* training : {&source, &target}) {
+      TrainingStep step(*training->model, training->replica, *training->method, {});
+      ClassificationSums sums;
+      StepTimes times;
+      step.run(batch, {5, 0.05}, sums, times);
+    }
+    const auto expected = weights_of(*source.model);
+    for (const auto& [name, value] : weights_of(*target.model)) {
+      const double difference = (value - expected.at(name)).abs().max().item<double>();
+      EXPECT_LT(difference, 1e-5) << name;
+    }
+  }
+}
+
+TEST(Checkpointing, SavedAgainIsTheSameFileByteForByte) {
+  TemporaryFolder folder;
+  CheckpointStore first(folder / "first", 1);
+  CheckpointStore second(folder / "second", 1);
+  SmallTraining source({.replica = replica_with("adam", true)});
+  source.plan.total_steps = 5;
+  source.run();
+  save(first, source, 5);
+  SmallTraining target({.replica = replica_with("adam", false)});
+  restore(latest(first), target.replica, *target.method);
+  save(second, target, 5);
+  EXPECT_TRUE(same_tensors(latest(first).model.tensors(), latest(second).model.tensors()));
+  EXPECT_TRUE(same_tensors(latest(first).state.tensors(), latest(second).state.tensors()));
+}
+
+TEST(Checkpointing, NamesTheTensorThatDoesNotFit) {
+  TemporaryFolder folder;
+  CheckpointStore store(folder.path(), 1);
+  SmallTraining source;
+  save(store, source, 0);
+  const auto method = methods().make("local", MethodOptions{});
+
+  NoisyModel more_classes(1, kClasses + 2);
+  Replica wide(more_classes, {});
+  EXPECT_THAT(file_error([&] { restore(latest(store), wide, *method); }),
+              AllOf(HasSubstr("head.weight"), HasSubstr("[4, 256]"), HasSubstr("[6, 256]"),
+                    HasSubstr("model.safetensors")));
+
+  PlainModel another;
+  Replica other(another, {});
+  EXPECT_THAT(file_error([&] { restore(latest(store), other, *method); }), HasSubstr("conv.bias"));
+}
+
+TEST(Checkpointing, RefusesTensorsThatTheModelHasNot) {
+  TemporaryFolder folder;
+  const NoisyModel unused;
+  NoisyModel model;
+  std::vector<float> numbers(3);
+  std::vector<TensorView> views;
+  for (const Parameter& parameter : model.store().parameters()) {
+    views.push_back(
+        {parameter.name,
+         DType::kF32,
+         parameter.value.sizes().vec(),
+         {static_cast<const std::byte*>(parameter.value.data_ptr()), parameter.value.nbytes()}});
+  }
+  for (const Buffer& buffer : model.store().buffers()) {
+    views.push_back(
+        {buffer.name,
+         buffer.value.scalar_type() == at::kLong ? DType::kI64 : DType::kF32,
+         buffer.value.sizes().vec(),
+         {static_cast<const std::byte*>(buffer.value.data_ptr()), buffer.value.nbytes()}});
+  }
+  save_safetensors(folder / "exact", views);
+  NoisyModel target(9);
+  restore_model(SafetensorsFile::open(folder / "exact"), "exact", target);
+  expect_equal_weights(target, model);
+
+  views.push_back({"extra.bias", DType::kF32, {3}, std::as_bytes(std::span(numbers))});
+  save_safetensors(folder / "more", views);
+  EXPECT_THAT(
+      file_error([&] { restore_model(SafetensorsFile::open(folder / "more"), "more", target); }),
+      AllOf(HasSubstr("extra.bias"), HasSubstr("more")));
+}
+
+TEST(InitializeFrom, TakesEverythingOfAModelExportedBefore) {
+  TemporaryFolder folder;
+  NoisyModel source(5);
+  export_model(source, folder / "m");
+  NoisyModel target(6);
+  EXPECT_TRUE(initialize_from(folder / "m", target).empty());
+  expect_equal_weights(target, source);
+}
+
+TEST(InitializeFrom, LeavesAClassifierOfOtherClassesAndSaysSo) {
+  TemporaryFolder folder;
+  NoisyModel source(5);
+  export_model(source, folder / "m");
+  NoisyModel target(6, kClasses + 3);
+  const auto before = weights_of(target);
+  const std::vector<std::string> lines = initialize_from(folder / "m", target);
+  EXPECT_THAT(lines,
+              testing::UnorderedElementsAre(HasSubstr("head.weight"), HasSubstr("head.bias")));
+  const auto after = weights_of(target);
+  EXPECT_TRUE(after.at("head.weight").equal(before.at("head.weight")));
+  EXPECT_TRUE(after.at("conv.weight").equal(weights_of(source).at("conv.weight")));
+}
+
+TEST(InitializeFrom, ReportsWhatIsMissingAndWhatIsTooMuch) {
+  TemporaryFolder folder;
+  PlainModel source;
+  export_model(source, folder / "m");
+  NoisyModel target;
+  const std::vector<std::string> lines = initialize_from(folder / "m", target);
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("norm.weight")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("conv.bias")));
+}
+
+TEST(InitializeFrom, RefusesAFileOfWhichNothingFits) {
+  TemporaryFolder folder;
+  const std::vector<float> values(4);
+  const std::vector<TensorView> foreign = {
+      {"something.else", DType::kF32, {4}, std::as_bytes(std::span(values))}};
+  save_safetensors(folder / "m", foreign);
+  PlainModel model;
+  EXPECT_THAT(file_error([&] { initialize_from(folder / "m", model); }), HasSubstr("another one"));
+  EXPECT_THAT(file_error([&] { initialize_from(folder / "absent", model); }), HasSubstr("absent"));
+}
+
+}  // namespace
+}  // namespace cohort::test

@@ -1,0 +1,97 @@
+#include "engine/evaluator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "engine/small_training.h"
+
+namespace cohort::test {
+namespace {
+
+using testing::Each;
+
+// Counts how often each sample is read.
+class CountingDataset final : public Dataset {
+ public:
+  explicit CountingDataset(std::int64_t size)
+      : images_(small_images(size)), reads_(static_cast<std::size_t>(size)) {}
+
+  std::int64_t size() const override { return images_.size(); }
+  SampleShape shape() const override { return images_.shape(); }
+  const std::vector<std::string>& class_names() const override { return images_.class_names(); }
+  std::int64_t label(std::int64_t index) const override { return images_.label(index); }
+  void read(std::int64_t index, std::uint64_t augmentation, std::span<float> out) const override {
+    {
+      const std::lock_guard lock(mutex_);
+      ++reads_[static_cast<std::size_t>(index)];
+    }
+    images_.read(index, augmentation, out);
+  }
+  const std::vector<int>& reads() const { return reads_; }
+
+ private:
+  ArrayDataset images_;
+  mutable std::mutex mutex_;  // guards reads_
+  mutable std::vector<int> reads_;
+};
+
+EvaluatorOptions in_batches_of(std::int64_t batch, int loader_threads = 1) {
+  EvaluatorOptions options;
+  options.batch = batch;
+  options.loader_threads = loader_threads;
+  return options;
+}
+
+TEST(Evaluator, ReadsEverySampleOnceAlsoWhenTheLastBatchIsShort) {
+  PlainModel model;
+  for (const std::int64_t size : {1, 15, 16, 17, 33}) {
+    const CountingDataset data(size);
+    const Evaluation result = evaluate(model, data, in_batches_of(16, 2));
+    EXPECT_EQ(result.samples, size);
+    EXPECT_THAT(data.reads(), Each(1)) << size;
+  }
+}
+
+TEST(Evaluator, GivesTheSameResultForEveryBatchSize) {
+  NoisyModel model;  // in evaluation its statistics are fixed and dropout is off
+  const ArrayDataset data = small_images(50);
+  const Evaluation whole = evaluate(model, data, in_batches_of(50));
+  for (const std::int64_t batch : {1, 7, 25, 500}) {
+    const Evaluation parts = evaluate(model, data, in_batches_of(batch, 0));
+    EXPECT_NEAR(parts.loss, whole.loss, 1e-5) << batch;
+    EXPECT_EQ(parts.top1, whole.top1) << batch;
+    EXPECT_EQ(parts.top5, whole.top5) << batch;
+  }
+}
+
+TEST(Evaluator, ComputesWhatOneForwardPassWould) {
+  PlainModel model;
+  const ArrayDataset data = small_images(23);
+  const BatchTensors all = batch_of(data, 0, 23);
+  const at::Tensor logits = model.forward(all.inputs).detach();
+  const Evaluation result = evaluate(model, data, in_batches_of(10));
+  EXPECT_NEAR(result.loss, at::cross_entropy_loss(logits, all.labels).item<double>(), 1e-5);
+  EXPECT_DOUBLE_EQ(result.top1, logits.argmax(1).eq(all.labels).sum().item<double>() / 23);
+  EXPECT_EQ(result.top5, 1.0);
+  EXPECT_GT(result.seconds, 0);
+}
+
+TEST(Evaluator, ChangesNothingOfTheModel) {
+  const ArrayDataset data = small_images(20);
+  for (const bool training : {true, false}) {
+    NoisyModel model;
+    Replica replica(model, {});
+    model.store().set_training(training);
+    const at::Tensor parameters = replica.parameters().clone();
+    const at::Tensor statistics = replica.statistics().clone();
+    evaluate(model, data, in_batches_of(8));
+    EXPECT_TRUE(replica.parameters().equal(parameters));
+    EXPECT_TRUE(replica.statistics().equal(statistics));
+    EXPECT_EQ(model.store().training(), training);
+  }
+}
+
+}  // namespace
+}  // namespace cohort::test

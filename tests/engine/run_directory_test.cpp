@@ -1,0 +1,130 @@
+#include "engine/run_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "storage/storage_fixture.h"
+
+namespace cohort::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+template <class Body>
+std::string refusal(Body body) {
+  try {
+    body();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string text_of(const fs::path& path) { return read_text_file(path, 1 << 20); }
+
+TEST(RunDirectory, CountsUpTheRunsOfOneStem) {
+  TemporaryFolder folder;
+  const RunDirectory first = RunDirectory::create(folder / "runs", "", "lenet-mnist");
+  const RunDirectory second = RunDirectory::create(folder / "runs", "", "lenet-mnist");
+  const RunDirectory other = RunDirectory::create(folder / "runs", "", "vgg11-mnist");
+  EXPECT_EQ(first.path(), folder / "runs" / "lenet-mnist-001");
+  EXPECT_EQ(second.path(), folder / "runs" / "lenet-mnist-002");
+  EXPECT_EQ(other.path(), folder / "runs" / "vgg11-mnist-001");
+}
+
+TEST(RunDirectory, RefusesANameThatIsTakenOrNoName) {
+  TemporaryFolder folder;
+  EXPECT_EQ(RunDirectory::create(folder.path(), "mine", "x").path(), folder / "mine");
+  EXPECT_THAT(refusal([&] { RunDirectory::create(folder.path(), "mine", "x"); }),
+              HasSubstr("--resume"));
+  for (const char* name : {"a/b", "..", "."}) {
+    EXPECT_THAT(refusal([&] { RunDirectory::create(folder.path(), name, "x"); }),
+                HasSubstr("--runs-dir"))
+        << name;
+  }
+}
+
+TEST(RunDirectory, CannotBeMadeBelowAFile) {
+  TemporaryFolder folder;
+  std::ofstream(folder / "file") << "text";
+  EXPECT_THAT(file_error([&] { RunDirectory::create(folder / "file" / "runs", "", "x"); }),
+              HasSubstr("file"));
+}
+
+TEST(RunDirectory, BelongsToOneAtATime) {
+  TemporaryFolder folder;
+  {
+    RunDirectory run = RunDirectory::create(folder.path(), "r", "x");
+    run.write_run_json({{"config", nlohmann::json::object()}});
+    EXPECT_THAT(refusal([&] { RunDirectory::open(folder / "r"); }), HasSubstr("in use"));
+    const RunDirectory moved = std::move(run);
+    EXPECT_THAT(refusal([&] { RunDirectory::open(folder / "r"); }), HasSubstr("in use"));
+  }
+  EXPECT_EQ(RunDirectory::open(folder / "r").path(), folder / "r");
+}
+
+TEST(RunDirectory, OpensOnlyRuns) {
+  TemporaryFolder folder;
+  EXPECT_THAT(refusal([&] { RunDirectory::open(folder.path()); }), HasSubstr("run.json"));
+  EXPECT_THAT(refusal([&] { RunDirectory::open(folder / "absent"); }), HasSubstr("run.json"));
+  EXPECT_THAT(refusal([&] { read_run_config(folder.path()); }), HasSubstr("run.json"));
+}
+
+TEST(RunDirectory, GivesBackTheConfigurationItWasGiven) {
+  TemporaryFolder folder;
+  RunConfig config;
+  config.model = "resnet20";
+  config.lr = 0.1 + 0.2;  // not a short decimal
+  config.lr_milestones = {1.5, 2};
+  RunDirectory run = RunDirectory::create(folder.path(), "r", "x");
+  run.write_run_json({{"config", to_json(config)}, {"host", "h"}});
+  EXPECT_EQ(read_run_config(folder / "r"), config);
+}
+
+TEST(RunDirectory, SaysWhatIsWrongWithADamagedConfiguration) {
+  TemporaryFolder folder;
+  RunDirectory run = RunDirectory::create(folder.path(), "r", "x");
+  std::ofstream(folder / "r" / "run.json") << "{\"config\": {\"model\"";
+  EXPECT_THAT(refusal([&] { read_run_config(folder / "r"); }), HasSubstr("run.json"));
+}
+
+TEST(RunDirectory, RewindsTheRecordsThatWillComeAgain) {
+  TemporaryFolder folder;
+  RunDirectory run = RunDirectory::create(folder.path(), "r", "x");
+  run.metrics().record(EventRecord{.event = "start"});
+  run.metrics().flush();
+  const std::uint64_t bytes = run.metrics_bytes();
+  const std::string kept = text_of(folder / "r" / "metrics.jsonl");
+  EXPECT_EQ(kept.size(), bytes);
+  run.metrics().record(StepRecord{.step = 7});
+  run.rewind_metrics(bytes);
+  EXPECT_EQ(text_of(folder / "r" / "metrics.jsonl"), kept);
+  run.metrics().record(EventRecord{.event = "finish"});
+  run.metrics().flush();
+  EXPECT_THAT(text_of(folder / "r" / "metrics.jsonl"), HasSubstr("finish"));
+  run.rewind_metrics(1000000);  // a log that lost its end: nothing to forget
+  run.rewind_metrics(0);
+  EXPECT_EQ(text_of(folder / "r" / "metrics.jsonl"), "");
+}
+
+TEST(RunDirectory, WritesOneJsonObjectALine) {
+  TemporaryFolder folder;
+  RunDirectory run = RunDirectory::create(folder.path(), "r", "x");
+  run.metrics().record(StepRecord{.step = 1});
+  run.metrics().record(EventRecord{.event = "a\nb"});
+  run.write_summary({{"steps", 1}});
+  std::ifstream file(folder / "r" / "metrics.jsonl");  // readable while the run goes on
+  int lines = 0;
+  for (std::string line; std::getline(file, line); ++lines) {
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+  }
+  EXPECT_EQ(lines, 2);
+  EXPECT_EQ(nlohmann::json::parse(text_of(folder / "r" / "summary.json")).at("steps"), 1);
+}
+
+}  // namespace
+}  // namespace cohort::test

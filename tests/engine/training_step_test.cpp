@@ -1,0 +1,150 @@
+#include "engine/training_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "core/error.h"
+#include "engine/small_training.h"
+
+namespace cohort::test {
+namespace {
+
+using testing::HasSubstr;
+
+// The parameters after steps of plain SGD over the same batch.
+template <class AnyModel>
+at::Tensor after_steps(const BatchTensors& batch, std::int64_t accumulate,
+                       std::vector<Step> steps = {0, 1, 2}) {
+  AnyModel model;
+  Replica replica(model, {});
+  const auto method = methods().make("local", MethodOptions{});
+  TrainingStep step(model, replica, *method, {.accumulate = accumulate});
+  ClassificationSums sums;
+  StepTimes times;
+  for (const Step number : steps) step.run(batch, {number, 0.1}, sums, times);
+  EXPECT_EQ(sums.values().samples, batch.labels.size(0) * static_cast<std::int64_t>(steps.size()));
+  return replica.parameters().clone();
+}
+
+TEST(TrainingStep, InPartsEqualsOnePassOverTheWholeBatch) {
+  const ArrayDataset data = small_images(24);
+  const BatchTensors batch = batch_of(data, 0, 24);
+  const at::Tensor whole = after_steps<PlainModel>(batch, 1);
+  ASSERT_FALSE(whole.equal(after_steps<PlainModel>(batch, 1, {})));
+  for (const std::int64_t parts : {2, 3, 24}) {
+    const at::Tensor in_parts = after_steps<PlainModel>(batch, parts);
+    EXPECT_LT((in_parts - whole).abs().max().item<double>(), 1e-5) << parts;
+  }
+}
+
+TEST(TrainingStep, PartsOfUnequalSizeCountByTheirSamples) {
+  const ArrayDataset data = small_images(23);
+  for (const std::int64_t samples : {1, 5, 23}) {
+    const BatchTensors batch = batch_of(data, 0, samples);
+    const at::Tensor whole = after_steps<PlainModel>(batch, 1);
+    for (const std::int64_t parts : {2, 4, 7}) {
+      const at::Tensor in_parts = after_steps<PlainModel>(batch, parts);
+      EXPECT_LT((in_parts - whole).abs().max().item<double>(), 1e-5)
+          << samples << " samples in " << parts;
+    }
+  }
+}
+
+TEST(TrainingStep, ReportsTheMeanLossOfTheWholeBatch) {
+  const ArrayDataset data = small_images(23);
+  const BatchTensors batch = batch_of(data, 0, 23);
+  PlainModel model;
+  const double expected =
+      at::cross_entropy_loss(model.forward(batch.inputs), batch.labels).item<double>();
+  Replica replica(model, {});
+  const auto method = methods().make("local", MethodOptions{});
+  TrainingStep step(model, replica, *method, {.accumulate = 4});
+  ClassificationSums sums;
+  StepTimes times;
+  step.run(batch, {0, 0.1}, sums, times);
+  EXPECT_NEAR(sums.values().loss / 23, expected, 1e-5);
+}
+
+TEST(TrainingStep, DropsTheSameUnitsAtTheSameStepWhateverCameBefore) {
+  const ArrayDataset data = small_images(16);
+  const BatchTensors batch = batch_of(data, 0, 16);
+  EXPECT_TRUE(after_steps<NoisyModel>(batch, 1, {5}).equal(after_steps<NoisyModel>(batch, 1, {5})));
+  EXPECT_FALSE(
+      after_steps<NoisyModel>(batch, 1, {5}).equal(after_steps<NoisyModel>(batch, 1, {6})));
+
+  // A second object whose generator has been used for something else in between.
+  NoisyModel model;
+  Replica replica(model, {});
+  const auto method = methods().make("local", MethodOptions{});
+  TrainingStep step(model, replica, *method, {});
+  at::empty({99}).normal_(0, 1, model.store().generator());
+  ClassificationSums sums;
+  StepTimes times;
+  step.run(batch, {5, 0.1}, sums, times);
+  EXPECT_TRUE(replica.parameters().equal(after_steps<NoisyModel>(batch, 1, {5})));
+}
+
+TEST(TrainingStep, DropsOtherUnitsOnOtherRanksAndSeeds) {
+  const ArrayDataset data = small_images(16);
+  const BatchTensors batch = batch_of(data, 0, 16);
+  const auto with = [&](Seed seed, Rank rank) {
+    NoisyModel model;
+    Replica replica(model, {});
+    const auto method = methods().make("local", MethodOptions{});
+    TrainingStep step(model, replica, *method, {.seed = seed, .rank = rank});
+    ClassificationSums sums;
+    StepTimes times;
+    step.run(batch, {0, 0.1}, sums, times);
+    return replica.parameters().clone();
+  };
+  EXPECT_FALSE(with(1, 0).equal(with(1, 1)));
+  EXPECT_FALSE(with(1, 0).equal(with(2, 0)));
+}
+
+TEST(TrainingStep, StopsAtALossThatIsNoNumberAndKeepsTheParameters) {
+  const ArrayDataset data = small_images(16);
+  for (const std::int64_t accumulate : {1, 4}) {
+    BatchTensors batch = batch_of(data, 0, 16);
+    batch.inputs[15].fill_(std::numeric_limits<float>::quiet_NaN());  // in the last part
+    PlainModel model;
+    Replica replica(model, {});
+    const auto method = methods().make("local", MethodOptions{});
+    TrainingStep step(model, replica, *method, {.accumulate = accumulate});
+    const at::Tensor before = replica.parameters().clone();
+    ClassificationSums sums;
+    StepTimes times;
+    try {
+      step.run(batch, {42, 0.125}, sums, times);
+      FAIL() << "no error";
+    } catch (const RunError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("step 42"));
+      EXPECT_THAT(error.what(), HasSubstr("0.125"));
+      EXPECT_THAT(error.what(), HasSubstr("--lr"));
+    }
+    EXPECT_TRUE(replica.parameters().equal(before));
+    EXPECT_EQ(replica.updates(), 0);
+  }
+}
+
+TEST(TrainingStep, MeasuresEveryPartOfAStep) {
+  const ArrayDataset data = small_images(16);
+  const BatchTensors batch = batch_of(data, 0, 16);
+  PlainModel model;
+  Replica replica(model, {});
+  const auto method = methods().make("local", MethodOptions{});
+  TrainingStep step(model, replica, *method, {});
+  ClassificationSums sums;
+  StepTimes times;
+  const Clock::time_point start = Clock::now();
+  step.run(batch, {0, 0.1}, sums, times);
+  const double wall = seconds_between(start, Clock::now());
+  EXPECT_GT(times.compute_seconds, 0);
+  EXPECT_GT(times.update_seconds, 0);
+  EXPECT_GE(times.exchange_seconds, 0);
+  EXPECT_LE(times.total(), wall);
+}
+
+}  // namespace
+}  // namespace cohort::test
