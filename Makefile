@@ -21,6 +21,9 @@ help:
 setup:
 	@tools/setup
 
+setup-%:
+	@tools/setup build $*
+
 # Configures and builds a preset: build/PRESET.
 define build_preset
 cmake --preset $(1) --log-level=STATUS >build/$(1)-configure.log 2>&1 || \
@@ -29,19 +32,19 @@ grep -A20 -- '-- Cohort' build/$(1)-configure.log | grep -v 'Configuring\|Genera
 cmake --build build/$(1) -j $(JOBS)
 endef
 
-build: setup
+build: setup-build
 	@mkdir -p build && echo "building the release preset" && $(call build_preset,release)
 
 demo: build
 	$(COHORT) train --model mnistnet --data fashion-mnist --batch 64 --lr 0.03 --epochs 6 \
 	  --schedule cosine --weight-decay 5e-4 --runs-dir runs
 
-dev asan: setup
+dev asan: setup-test
 	@mkdir -p build && echo "building the $@ preset" && $(call build_preset,$@)
 	ctest --preset $@ -j $(JOBS)
 
 # The layers without libtorch, which is not instrumented, and the saved inputs of the fuzzers.
-tsan fuzz: setup
+tsan fuzz: setup-test
 	@mkdir -p build && echo "building the $@ preset" && $(call build_preset,$@)
 	ctest --preset $@ -j $(JOBS)
 
@@ -52,10 +55,10 @@ bench: build
 	$(COHORT) bench step --model resnet20 --batch 64 --threads 1
 	$(COHORT) bench step --model mnistnet --batch 64 --threads 1
 
-format: setup
+format: setup-lint
 	clang-format -i $(SOURCES)
 
-lint: setup
+lint: setup-lint
 	@mkdir -p build && cmake --preset dev >build/dev-configure.log
 	@git ls-files 'src/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy -p build/dev --quiet \
 	  --extra-arg=-Wno-unknown-warning-option

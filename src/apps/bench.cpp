@@ -58,23 +58,17 @@ RunConfig bench_config(const StepBench& bench) {
   defaults.data = "synthetic";
   defaults.lr = 0.01;
   defaults.weight_decay = 1e-4;
-  defaults.train_size = 4096;
   RunConfig config = bench.flags.resolve(defaults);
-  const std::vector<std::string> given = bench.flags.given();
-  const auto was_given = [&](const char* name) {
-    return std::find(given.begin(), given.end(), name) != given.end();
-  };
-  if (!was_given("synthetic-shape")) {
+  if (config.synthetic_shape == defaults.synthetic_shape) {
     const bool gray =
         config.model.rfind("mlp", 0) == 0 || config.model == "lenet" || config.model == "mnistnet";
     config.synthetic_shape = gray ? "1x28x28" : "3x32x32";
-    if (config.image_size > 0) {
-      config.synthetic_shape = fmt::format("3x{0}x{0}", config.image_size);
-    }
   }
-  if (config.data == "synthetic") config.image_size = 0;
-  if (!was_given("train-size")) {
-    config.train_size = config.data == "synthetic" ? std::max<std::int64_t>(4096, config.batch) : 0;
+  // Whole steps only: a short one at the end of an epoch would flatter the mean.
+  config.drop_last = true;
+  const std::int64_t step_samples = config.batch * config.accumulate;
+  if (config.data == "synthetic" && config.train_size == 0) {
+    config.train_size = std::max<std::int64_t>(1, 4096 / step_samples) * step_samples;
   }
   return config;
 }

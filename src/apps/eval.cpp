@@ -83,8 +83,9 @@ RunConfig config_for(const EvalCommand& command, const fs::path& what) {
       }
     }
   }
+  config = command.flags.resolve(config);
   config.augment = "none";
-  return command.flags.resolve(config);
+  return config;
 }
 
 void report(const EvalCommand& command, const Candidate& candidate, const Evaluation& result) {

@@ -1,4 +1,6 @@
 #include <c10/util/Exception.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -56,6 +58,13 @@ std::string usage_of(const CLI::App& app) {
   return (parent == nullptr ? "" : usage_of(*parent) + " ") + app.get_name();
 }
 
+// A stream that was closed for us must not become the first file we open.
+void open_standard_streams() {
+  for (int stream = 0; stream <= STDERR_FILENO; ++stream) {
+    if (::fcntl(stream, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDWR));
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App program("Trains neural networks with every way of keeping many workers in step.",
                    "cohort");
@@ -82,6 +91,9 @@ int run(int argc, char** argv) {
                  usage_of(innermost(program)).c_str());
     return kBadUsage;
   }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw RunError("the output could not be written");
+  }
   return invocation.exit_status;
 }
 
@@ -89,6 +101,7 @@ int run(int argc, char** argv) {
 }  // namespace cohort
 
 int main(int argc, char** argv) {
+  cohort::open_standard_streams();
   cohort::keep_freed_memory();
   try {
     return cohort::run(argc, argv);

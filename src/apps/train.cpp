@@ -68,7 +68,21 @@ RunConfig resolve_config(const TrainCommand& command) {
                         "then --init");
     }
   }
-  return command.flags.resolve(read_run_config(command.resume));
+  RunConfig config = command.flags.resolve(read_run_config(command.resume));
+  const std::vector<std::string> given = command.flags.given();
+  const auto is_given = [&](const char* name) {
+    return std::find(given.begin(), given.end(), name) != given.end();
+  };
+  // A run begun with --iterations goes on by epochs when that is what is asked for now.
+  if (is_given("epochs") && !is_given("iterations")) config.iterations = 0;
+  return config;
+}
+
+// So that the run can be repeated and evaluated from anywhere.
+void make_paths_absolute(RunConfig& config) {
+  for (std::string* path : {&config.data_dir, &config.init}) {
+    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
+  }
 }
 
 // Then its weights come from there, and the file it began with may be gone.
@@ -78,7 +92,7 @@ bool has_checkpoint(const std::string& run) {
 }
 
 std::unique_ptr<Progress> choose_progress(const TrainCommand& command) {
-  if (command.quiet) return make_silent_progress();
+  if (command.quiet) return make_quiet_progress(stderr);
   return is_terminal(stderr) ? make_progress_bar(stderr) : make_plain_progress(stderr);
 }
 
@@ -96,27 +110,52 @@ void announce(const RunConfig& config, const Model& model, const DataSplits& dat
   fmt::print(stderr, "run      {}\n", run.path().string());
 }
 
+nlohmann::json describe_data(const DataSplits& data) {
+  return {{"found_at", data.found_at.string()},
+          {"train_samples", data.train->size()},
+          {"test_samples", data.test->size()},
+          {"classes", data.train->class_names()}};
+}
+
 nlohmann::json run_document(const RunConfig& config, const Model& model, const DataSplits& data,
                             const std::vector<std::string>& arguments) {
   return {{"config", to_json(config)},
           {"command", arguments},
+          {"resumed_by", nlohmann::json::array()},
           {"host", describe_host()},
           {"model", {{"parameters", model.store().numel()}}},
-          {"data",
-           {{"found_at", data.found_at.string()},
-            {"train_samples", data.train->size()},
-            {"test_samples", data.test->size()},
-            {"classes", data.train->class_names()}}}};
+          {"data", describe_data(data)}};
+}
+
+// The document of a run that goes on: its first command stays, the data must be the same.
+nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
+                                const DataSplits& data, const std::vector<std::string>& arguments) {
+  nlohmann::json document = read_run_json(run);
+  const nlohmann::json now = describe_data(data);
+  for (const char* key : {"train_samples", "test_samples", "classes"}) {
+    if (document["data"][key] != now[key]) {
+      throw ConfigError("the data at " + now["found_at"].dump() + " are not those that " + run +
+                        " was trained on: other " + key + "; give the right --data-dir");
+    }
+  }
+  document["config"] = to_json(config);
+  document["resumed_by"].push_back(arguments);
+  document["host"] = describe_host();
+  return document;
 }
 
 void resume_from(RunDirectory& run, const CheckpointStore& store, Trainer& trainer,
-                 Progress& progress) {
+                 Progress& progress, Step total) {
   const auto checkpoint =
       store.load_latest([&](const std::string& warning) { progress.note("warning: " + warning); });
   if (!checkpoint) {
     progress.note("no checkpoint yet in " + store.folder().string() + ": starting from step 0");
     run.rewind_metrics(0);
     return;
+  }
+  if (checkpoint->step > total) {
+    throw ConfigError(fmt::format("{} is at step {} already, beyond the {} asked for",
+                                  run.path().string(), checkpoint->step, total));
   }
   trainer.resume(*checkpoint);
   run.rewind_metrics(checkpoint->extra["engine"].value("metrics_bytes", std::uint64_t{0}));
@@ -127,6 +166,7 @@ void resume_from(RunDirectory& run, const CheckpointStore& store, Trainer& train
 int run_train(const TrainCommand& command, const std::vector<std::string>& arguments) {
   set_failpoints(command.failpoints);
   RunConfig config = resolve_config(command);
+  make_paths_absolute(config);
   check_config(config);
   methods().find(config.method);
   models().find(config.model);
@@ -151,7 +191,10 @@ int run_train(const TrainCommand& command, const std::vector<std::string>& argum
   RunDirectory run = command.resume.empty() ? RunDirectory::create(command.runs_dir, command.name,
                                                                    config.model + "-" + config.data)
                                             : RunDirectory::open(command.resume);
-  run.write_run_json(run_document(config, *model, *data, arguments));
+  const nlohmann::json document = command.resume.empty()
+                                      ? run_document(config, *model, *data, arguments)
+                                      : resumed_document(command.resume, config, *data, arguments);
+  if (command.resume.empty()) run.write_run_json(document);
   if (!command.quiet) announce(config, *model, *data, run);
 
   CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
@@ -167,7 +210,10 @@ int run_train(const TrainCommand& command, const std::vector<std::string>& argum
                    .checkpoints = &checkpoints,
                    .metrics_bytes = [&run] { return run.metrics_bytes(); }},
                   options);
-  if (!command.resume.empty()) resume_from(run, checkpoints, trainer, *progress);
+  if (!command.resume.empty()) {
+    resume_from(run, checkpoints, trainer, *progress, options.total_steps);
+    run.write_run_json(document);
+  }
   watch_signals();
   const TrainingOutcome outcome = trainer.run(stop_requested());
   const nlohmann::json summary = summarize(outcome, order.steps_per_epoch(), run.path());

@@ -187,6 +187,21 @@ void check_config(const RunConfig& config) {
     throw ConfigError("--partition " + config.partition +
                       " divides the data between shards: give --shard-count above 1");
   }
+  const auto only_with = [](bool idle, const std::string& flag, const std::string& need) {
+    if (idle) throw ConfigError("--" + flag + " does nothing without " + need + ": leave it out");
+  };
+  only_with(config.nesterov && config.optimizer != "sgd", "nesterov", "--optimizer sgd");
+  only_with(config.base_batch > 0 && config.lr_scaling == "none", "base-batch", "--lr-scaling");
+  only_with(config.warmup_from > 0 && config.warmup_epochs == 0, "warmup-from", "--warmup-epochs");
+  only_with(!config.lr_milestones.empty() && config.schedule != "multi-step" &&
+                config.schedule != "piecewise",
+            "lr-milestones", "--schedule multi-step or piecewise");
+  only_with(!config.lr_values.empty() && config.schedule != "piecewise", "lr-values",
+            "--schedule piecewise");
+  only_with(config.depth > 0 && config.model != "wideresnet" && config.model != "densenet", "depth",
+            "--model wideresnet or densenet");
+  only_with(config.widen > 0 && config.model != "wideresnet", "widen", "--model wideresnet");
+  only_with(config.growth > 0 && config.model != "densenet", "growth", "--model densenet");
   if (config.lr_scaling != "none" && config.base_batch == 0) {
     throw ConfigError("--lr-scaling needs --base-batch: the batch that --lr was tuned for");
   }

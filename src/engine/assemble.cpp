@@ -158,7 +158,7 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   options.step = {.seed = static_cast<Seed>(config.seed),
                   .rank = static_cast<Rank>(config.shard_index),
                   .label_smoothing = config.label_smoothing,
-                  .accumulate = config.accumulate,
+                  .pass_samples = config.accumulate > 1 ? config.batch : 0,
                   .device = parse_device(config.device)};
   options.evaluation = evaluator_options(config, model);
   options.placement = options.evaluation.placement;

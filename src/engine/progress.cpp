@@ -12,6 +12,12 @@ constexpr double kRedrawSeconds = 0.1;
 constexpr double kPlainSeconds = 10;
 constexpr Step kBarWidth = 24;
 
+// A display that cannot be written to is no reason to stop a run.
+void put(std::FILE* out, const std::string& text) {
+  std::fputs(text.c_str(), out);
+  std::fflush(out);
+}
+
 std::string duration_text(double seconds) {
   const auto whole = static_cast<long>(std::max(0.0, std::round(seconds)));
   if (whole >= 3600) {
@@ -91,21 +97,16 @@ class Bar final : public Progress {
     if (full < kBarWidth) bar += '>';
     bar.resize(kBarWidth, ' ');
     // \x1b[K erases what a longer line before left behind; the terminal cuts what is too wide.
-    fmt::print(out_, "\r\x1b[?7l[{}] {}\x1b[K\x1b[?7h", bar, pace_.text());
-    std::fflush(out_);
+    put(out_, fmt::format("\r\x1b[?7l[{}] {}\x1b[K\x1b[?7h", bar, pace_.text()));
   }
 
   void note(const std::string& line) override {
     erase();
-    fmt::print(out_, "{}\n", line);
-    std::fflush(out_);
+    put(out_, fmt::format("{}\n", line));
   }
 
  private:
-  void erase() {
-    fmt::print(out_, "\r\x1b[K");
-    std::fflush(out_);
-  }
+  void erase() { put(out_, fmt::format("\r\x1b[K")); }
 
   std::FILE* out_;
   Pace pace_;
@@ -129,10 +130,7 @@ class Plain final : public Progress {
     note(pace_.text());
   }
   void evaluated(const EvaluationRecord& record) override { note(evaluation_text(record)); }
-  void note(const std::string& line) override {
-    fmt::print(out_, "{}\n", line);
-    std::fflush(out_);
-  }
+  void note(const std::string& line) override { put(out_, fmt::format("{}\n", line)); }
   void end() override {}
 
  private:
@@ -141,14 +139,19 @@ class Plain final : public Progress {
   Clock::time_point printed_;
 };
 
-class Silent final : public Progress {
+class Quiet final : public Progress {
  public:
+  explicit Quiet(std::FILE* out) : out_(out) {}
+
   void begin(const ProgressPlan&, Step) override {}
   void step(Step) override {}
   void recorded(const StepRecord&) override {}
   void evaluated(const EvaluationRecord&) override {}
-  void note(const std::string&) override {}
+  void note(const std::string& line) override { put(out_, line + "\n"); }
   void end() override {}
+
+ private:
+  std::FILE* out_;
 };
 
 }  // namespace
@@ -157,6 +160,8 @@ std::unique_ptr<Progress> make_progress_bar(std::FILE* out) { return std::make_u
 std::unique_ptr<Progress> make_plain_progress(std::FILE* out) {
   return std::make_unique<Plain>(out);
 }
-std::unique_ptr<Progress> make_silent_progress() { return std::make_unique<Silent>(); }
+std::unique_ptr<Progress> make_quiet_progress(std::FILE* out) {
+  return std::make_unique<Quiet>(out);
+}
 
 }  // namespace cohort

@@ -34,6 +34,7 @@ class Progress {
 std::unique_ptr<Progress> make_progress_bar(std::FILE* out);
 // One line for each evaluation, and now and then one in between, for pipes and files.
 std::unique_ptr<Progress> make_plain_progress(std::FILE* out);
-std::unique_ptr<Progress> make_silent_progress();
+// Notes only, which may be warnings.
+std::unique_ptr<Progress> make_quiet_progress(std::FILE* out);
 
 }  // namespace cohort

@@ -70,6 +70,7 @@ RunDirectory RunDirectory::create(const fs::path& parent, const std::string& nam
     for (int number = 1; number <= kMaxNumber; ++number) {
       path = parent / fmt::format("{}-{:03}", stem, number);
       if (make_folder(path)) break;
+      if (number == kMaxNumber) throw ConfigError(parent.string() + " is full: give a --name");
     }
   }
   RunDirectory run(path);
@@ -121,13 +122,20 @@ void RunDirectory::rewind_metrics(std::uint64_t bytes) {
   if (log_->size() > bytes) log_->truncate(bytes);
 }
 
-RunConfig read_run_config(const fs::path& path) {
+nlohmann::json read_run_json(const fs::path& path) {
   const fs::path file = path / "run.json";
   if (!fs::exists(file)) {
     throw ConfigError(path.string() + " is not a run directory: it has no run.json");
   }
+  nlohmann::json document = nlohmann::json::parse(read_text_file(file, kRunJsonLimit), nullptr,
+                                                  /*allow_exceptions=*/false);
+  if (!document.is_object()) throw ConfigError(file.string() + " is damaged: not a JSON object");
+  return document;
+}
+
+RunConfig read_run_config(const fs::path& path) {
   RunConfig config;
-  merge_json(config, read_text_file(file, kRunJsonLimit), file.string());
+  merge_json(config, read_run_json(path).dump(), (path / "run.json").string());
   return config;
 }
 

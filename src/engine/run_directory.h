@@ -51,6 +51,9 @@ class RunDirectory {
   std::unique_ptr<MetricsSink> metrics_;
 };
 
+// The run.json of the run at `path`. Throws ConfigError when there is none or it is damaged.
+nlohmann::json read_run_json(const std::filesystem::path& path);
+
 // The configuration of the run at `path`. Throws ConfigError when there is none.
 RunConfig read_run_config(const std::filesystem::path& path);
 

@@ -119,12 +119,13 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
   parts_.model.store().set_training(true);
   while (done_ < options_.total_steps && !stop && !target_reached()) {
     one_step(loader, step);
-    if (due(done_, options_.record_every_steps)) {
-      step.check_losses();
-      record_steps();
-    }
-    if (due(done_, options_.eval_every_steps)) evaluate_now();
-    if (due(done_, options_.checkpoint_every_steps)) checkpoint_now();
+    const bool record = due(done_, options_.record_every_steps);
+    const bool evaluation = due(done_, options_.eval_every_steps);
+    const bool checkpoint = due(done_, options_.checkpoint_every_steps);
+    if (record || evaluation || checkpoint) step.check_losses();  // never save what diverged
+    if (record) record_steps();
+    if (evaluation) evaluate_now();
+    if (checkpoint) checkpoint_now();
   }
   step.check_losses();
 }
@@ -139,7 +140,10 @@ void Trainer::one_step(Loader& loader, TrainingStep& step) {
     const StopWatch watch(times.compute_seconds);
     batch = to_tensors(loaded, parts_.train.shape(), options_.placement);
   }
-  step.run(batch, {done_, parts_.schedule.at(epoch_at(done_))}, sums_, times);
+  // A shard may have no sample left in an epoch's last batch: nothing to learn, nothing to do.
+  if (loaded.size() > 0) {
+    step.run(batch, {done_, parts_.schedule.at(epoch_at(done_))}, sums_, times);
+  }
   add(times_, times);
   outcome_.samples_now += batch.labels.size(0);
   ++done_;
@@ -151,6 +155,7 @@ void Trainer::one_step(Loader& loader, TrainingStep& step) {
 void Trainer::record_steps() {
   if (recorded_ == done_) return;
   const ClassificationSums::Values sums = sums_.values();
+  if (sums.samples == 0) return;
   const auto samples = static_cast<double>(sums.samples);
   StepRecord record;
   record.time_seconds = now();
@@ -203,10 +208,10 @@ void Trainer::checkpoint_now(Occasion occasion) {
   if (parts_.checkpoints == nullptr || (saved_ == done_ && !best)) return;
   parts_.method.settle(parts_.replica);
   const StopWatch watch(outcome_.checkpoint_seconds);
-  event("checkpoint", best ? "best so far" : "");
-  parts_.metrics.flush();
-  const Snapshot snapshot(parts_.replica, parts_.method, done_, engine_state());
   try {
+    event("checkpoint", best ? "best so far" : "");
+    parts_.metrics.flush();
+    const Snapshot snapshot(parts_.replica, parts_.method, done_, engine_state());
     parts_.checkpoints->save(snapshot.contents(), best);
     saved_ = done_;
     if (best) best_unsaved_ = false;
@@ -216,7 +221,10 @@ void Trainer::checkpoint_now(Occasion occasion) {
     if (occasion == Occasion::kLast || done_ >= options_.total_steps) throw;
     parts_.progress.note(std::string("warning: no checkpoint at step ") + std::to_string(done_) +
                          ", earlier ones are kept: " + error.what());
-    event("checkpoint-failed", error.what());
+    try {
+      event("checkpoint-failed", error.what());
+    } catch (const FileError&) {  // the same full disk; it has been said above
+    }
   }
 }
 

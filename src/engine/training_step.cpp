@@ -23,8 +23,7 @@ TrainingStep::~TrainingStep() { replica_.set_gradient_listener(nullptr); }
 
 void TrainingStep::run(const BatchTensors& batch, const StepInfo& info, ClassificationSums& sums,
                        StepTimes& times) {
-  step_ = info.step;
-  lr_ = info.lr;
+  info_ = info;
   {
     const StopWatch watch(times.compute_seconds);
     model_.store().generator().set_current_seed(derive_seed(
@@ -32,15 +31,17 @@ void TrainingStep::run(const BatchTensors& batch, const StepInfo& info, Classifi
         {static_cast<std::uint64_t>(options_.rank), static_cast<std::uint64_t>(info.step)}));
     replica_.begin_step();
     const std::int64_t samples = batch.labels.size(0);
-    const std::int64_t passes = std::min(options_.accumulate, samples);
+    const std::int64_t pass_samples =
+        options_.pass_samples > 0 ? options_.pass_samples : std::max<std::int64_t>(1, samples);
+    const std::int64_t passes = (samples + pass_samples - 1) / pass_samples;
     for (std::int64_t pass = 0; pass < passes; ++pass) {
       replica_.begin_pass(pass + 1 == passes);
       if (passes == 1) {
         one_pass(batch, 1.0, sums);
         continue;
       }
-      const std::int64_t begin = samples * pass / passes;
-      const std::int64_t size = samples * (pass + 1) / passes - begin;
+      const std::int64_t begin = pass * pass_samples;
+      const std::int64_t size = std::min(pass_samples, samples - begin);
       one_pass({batch.inputs.narrow(0, begin, size), batch.labels.narrow(0, begin, size)},
                static_cast<double>(size) / static_cast<double>(samples), sums);
     }
@@ -63,9 +64,9 @@ void TrainingStep::one_pass(const BatchTensors& batch, double share, Classificat
   const at::Tensor loss =
       classification_loss(model_, logits, batch.labels, options_.label_smoothing);
   if (options_.device.is_cpu()) {
-    check_loss(loss.item<double>(), step_);
+    check_loss(loss.item<double>(), info_);
   } else {
-    unread_.emplace_back(step_, loss.detach());
+    unread_.emplace_back(info_, loss.detach());
   }
   sums.add(loss, logits, batch.labels);
   // The gradient of the whole batch's mean is the share-weighted sum over its parts.
@@ -73,16 +74,16 @@ void TrainingStep::one_pass(const BatchTensors& batch, double share, Classificat
 }
 
 void TrainingStep::check_losses() {
-  for (const auto& [step, loss] : unread_) check_loss(loss.item<double>(), step);
+  for (const auto& [info, loss] : unread_) check_loss(loss.item<double>(), info);
   unread_.clear();
 }
 
-void TrainingStep::check_loss(double loss, Step step) const {
+void TrainingStep::check_loss(double loss, const StepInfo& info) const {
   if (std::isfinite(loss)) return;
   throw RunError(fmt::format(
       "the loss is {} at step {}: training has diverged. Try a lower --lr (it was {:.4g}), "
       "--warmup-epochs 1, or --clip-norm 1; `cohort data verify` rules out damaged inputs.",
-      std::isnan(loss) ? "not a number" : "infinite", step, lr_));
+      std::isnan(loss) ? "not a number" : "infinite", info.step, info.lr));
 }
 
 }  // namespace cohort

@@ -28,7 +28,7 @@ struct TrainingStepOptions {
   Seed seed = 1;
   Rank rank = 0;
   double label_smoothing = 0;
-  std::int64_t accumulate = 1;  // passes the batch is split into
+  std::int64_t pass_samples = 0;  // samples in one forward pass; 0: the whole batch
   at::Device device = at::kCPU;
 };
 
@@ -51,15 +51,14 @@ class TrainingStep {
 
  private:
   void one_pass(const BatchTensors& batch, double share, ClassificationSums& sums);
-  void check_loss(double loss, Step step) const;
+  void check_loss(double loss, const StepInfo& info) const;
 
   Model& model_;
   Replica& replica_;
   UpdateMethod& method_;
   TrainingStepOptions options_;
-  Step step_ = 0;
-  double lr_ = 0;
-  std::vector<std::pair<Step, at::Tensor>> unread_;  // losses still on the device
+  StepInfo info_;                                        // of the step under way
+  std::vector<std::pair<StepInfo, at::Tensor>> unread_;  // losses still on the device
 };
 
 }  // namespace cohort

@@ -72,7 +72,15 @@ BatchNorm2d::BatchNorm2d(const Scope& scope, std::int64_t channels, double epsil
 }
 
 at::Tensor BatchNorm2d::operator()(const at::Tensor& input) const {
-  if (store_->training()) batches_tracked_->value.add_(1);
+  if (store_->training()) {
+    // Its variance would be 0 / 0 and poison the running statistics for good.
+    if (input.numel() == input.size(1)) {
+      throw RunError(
+          "batch normalisation cannot train on a single value a channel: the batch has "
+          "one sample of 1x1 pixels here; use a larger --batch or --drop-last");
+    }
+    batches_tracked_->value.add_(1);
+  }
   return at::batch_norm(input, weight_->value, bias_->value, running_mean_->value,
                         running_var_->value, store_->training(), momentum_, epsilon_,
                         /*cudnn_enabled=*/true);

@@ -20,7 +20,8 @@ at::Tensor after_steps(const BatchTensors& batch, std::int64_t accumulate,
   AnyModel model;
   Replica replica(model, {});
   const auto method = methods().make("local", MethodOptions{});
-  TrainingStep step(model, replica, *method, {.accumulate = accumulate});
+  TrainingStep step(model, replica, *method,
+                    {.pass_samples = (batch.labels.size(0) + accumulate - 1) / accumulate});
   ClassificationSums sums;
   StepTimes times;
   for (const Step number : steps) step.run(batch, {number, 0.1}, sums, times);
@@ -60,7 +61,7 @@ TEST(TrainingStep, ReportsTheMeanLossOfTheWholeBatch) {
       at::cross_entropy_loss(model.forward(batch.inputs), batch.labels).item<double>();
   Replica replica(model, {});
   const auto method = methods().make("local", MethodOptions{});
-  TrainingStep step(model, replica, *method, {.accumulate = 4});
+  TrainingStep step(model, replica, *method, {.pass_samples = 3});
   ClassificationSums sums;
   StepTimes times;
   step.run(batch, {0, 0.1}, sums, times);
@@ -111,7 +112,8 @@ TEST(TrainingStep, StopsAtALossThatIsNoNumberAndKeepsTheParameters) {
     PlainModel model;
     Replica replica(model, {});
     const auto method = methods().make("local", MethodOptions{});
-    TrainingStep step(model, replica, *method, {.accumulate = accumulate});
+    TrainingStep step(model, replica, *method,
+                      {.pass_samples = (batch.labels.size(0) + accumulate - 1) / accumulate});
     const at::Tensor before = replica.parameters().clone();
     ClassificationSums sums;
     StepTimes times;
