@@ -80,7 +80,7 @@ class Train(ProgramTest):
 class Repeat(ProgramTest):
     def test_a_run_json_repeats_its_run(self):
         first = self.train("first", *changed(TINY, iterations=11, optimizer="adam", lr=0.003,
-                                             seed=5), "--nesterov")
+                                             seed=5), "--drop-last")
         second = self.train("second", "--config", "runs/first/run.json")
         self.assert_same_weights(first, second)
 

@@ -1,6 +1,7 @@
 """Runs that end early, by whatever cause, and go on as if nothing had happened."""
 
 import errno
+import json
 import os
 import random
 import resource
@@ -12,6 +13,43 @@ import program
 from program import SLOWER, TINY, ProgramTest, changed
 
 STEPS = 80
+
+
+class GoingOn(ProgramTest):
+    def test_goes_on_by_epochs_after_a_run_by_iterations(self):
+        run = self.train("r", *TINY, "--iterations", 3, "--quiet")
+        self.cohort("train", "--resume", run, "--epochs", 2, "--quiet")
+        self.assertEqual(self.metrics(run, "step")[-1]["step"], 16)
+
+    def test_refuses_fewer_steps_than_it_has(self):
+        run = self.train("r", *TINY, "--iterations", 3, "--quiet")
+        before = (run / "run.json").read_bytes()
+        err = self.cohort("train", "--resume", run, "--iterations", 2, status=2).stderr
+        self.assertIn("at step 3 already", err)
+        self.assertEqual((run / "run.json").read_bytes(), before)
+
+    def test_refuses_other_data_than_it_was_trained_on(self):
+        run = self.train("r", *TINY, "--iterations", 3, "--quiet")
+        document = json.loads((run / "run.json").read_text())
+        document["data"]["train_samples"] += 1
+        (run / "run.json").write_text(json.dumps(document))
+        err = self.cohort("train", "--resume", run, "--iterations", 9, status=2).stderr
+        self.assertIn("train_samples", err)
+
+    def test_keeps_the_first_command_and_lists_the_later_ones(self):
+        run = self.train("r", *TINY, "--iterations", 3, "--quiet")
+        first = json.loads((run / "run.json").read_text())["command"]
+        self.cohort("train", "--resume", run, "--iterations", 5, "--quiet")
+        document = json.loads((run / "run.json").read_text())
+        self.assertEqual(document["command"], first)
+        self.assertIn("--resume", document["resumed_by"][0])
+
+    def test_warns_of_a_damaged_checkpoint_even_when_quiet(self):
+        run = self.train("r", *TINY, "--iterations", 6, "--checkpoint-every", 3, "--quiet")
+        with open(self.latest(run) / "model.safetensors", "ab") as file:
+            file.write(b"x")
+        err = self.cohort("train", "--resume", run, "--iterations", 9, "--quiet").stderr
+        self.assertIn("warning", err)
 
 
 class Interrupted(ProgramTest):

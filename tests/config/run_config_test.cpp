@@ -123,5 +123,21 @@ TEST(CheckConfig, FindsCombinationsThatMakeNoSense) {
   EXPECT_THROW(check_config(config), ConfigError);
 }
 
+TEST(CheckConfig, RefusesSettingsThatWouldDoNothing) {
+  const auto refused = [](auto&& change) {
+    RunConfig config;
+    change(config);
+    EXPECT_THROW(check_config(config), ConfigError);
+  };
+  refused([](RunConfig& c) { c.nesterov = true, c.optimizer = "adam"; });
+  refused([](RunConfig& c) { c.base_batch = 256; });
+  refused([](RunConfig& c) { c.warmup_from = 0.1; });
+  refused([](RunConfig& c) { c.lr_milestones = {1, 2}; });
+  refused([](RunConfig& c) { c.lr_values = {1, 2}; });
+  refused([](RunConfig& c) { c.depth = 40; });
+  refused([](RunConfig& c) { c.widen = 2; });
+  refused([](RunConfig& c) { c.growth = 12; });
+}
+
 }  // namespace
 }  // namespace cohort

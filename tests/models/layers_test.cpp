@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "core/error.h"
 #include "models/model_testing.h"
 
 namespace cohort {
@@ -42,6 +43,15 @@ TEST(Conv2d, EqualsItsDefinition) {
               }
           ASSERT_NEAR(y[n][out][row][column], sum, 1e-5);
         }
+}
+
+TEST(BatchNorm2d, RefusesToTrainOnOneValueAChannelAndStaysUnharmed) {
+  ParameterStore store(seeded(1));
+  const BatchNorm2d normalize(Scope(store) / "bn", 3);
+  EXPECT_THROW(normalize(at::randn({1, 3, 1, 1}, seeded(2))), RunError);
+  EXPECT_TRUE(store.buffers()[1].value.equal(at::ones({3})));
+  store.set_training(false);
+  EXPECT_NO_THROW(normalize(at::randn({1, 3, 1, 1}, seeded(2))));
 }
 
 TEST(BatchNorm2d, NormalisesInTrainingAndUsesRunningStatisticsInEvaluation) {
