@@ -6,16 +6,17 @@ namespace {
 constexpr double kCount = 1e15;  // far above any real count, exactly representable
 constexpr double kAny = 1e308;
 
-const char* const kWhat = "What to train";
-const char* const kModel = "Model settings";
-const char* const kData = "Data";
-const char* const kOptimizer = "Optimizer";
-const char* const kRate = "Learning rate over time";
-const char* const kStop = "When to stop";
-const char* const kRecord = "Evaluation, records, checkpoints";
+constexpr const char* kWhat = "What to train";
+constexpr const char* kModel = "Model settings";
+constexpr const char* kData = "Data";
+constexpr const char* kOptimizer = "Optimizer";
+constexpr const char* kRate = "Learning rate over time";
+constexpr const char* kStop = "When to stop";
+constexpr const char* kRecord = "Evaluation, records, checkpoints";
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): a table
 const std::vector<ConfigField>& config_fields() {
   using C = RunConfig;
   static const std::vector<ConfigField> table = {

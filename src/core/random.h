@@ -24,7 +24,7 @@ std::uint64_t derive_seed(Seed seed, std::string_view purpose,
 // UniformRandomBitGenerator. Not thread-safe; make one per use.
 class RandomStream {
  public:
-  using result_type = std::uint64_t;
+  using result_type = std::uint64_t;  // NOLINT(readability-identifier-naming): the standard's
 
   explicit RandomStream(std::uint64_t key);
   RandomStream(Seed seed, std::string_view purpose,
