@@ -18,7 +18,7 @@ FIELD = re.compile(
     r'\{"(?P<name>[\w-]+)",\s*(?P<group>k\w+),\s*&C::(?P<member>\w+),\s*"(?P<help>[^"]*)",\s*'
     r'(?P<low>[^,]+),\s*(?P<high>[^,]+),\s*\{(?P<choices>[^}]*)\}\}')
 MEMBER = re.compile(r"^  (?P<type>[\w:<>]+) (?P<name>\w+)(?: = (?P<value>[^;]+))?;", re.MULTILINE)
-GROUP = re.compile(r'const char\* const (k\w+) = "([^"]+)";')
+GROUP = re.compile(r'(?:constexpr const char\*|const char\* const) (k\w+) = "([^"]+)";')
 CONSTANT = re.compile(r"constexpr double (k\w+) = ([\w.]+);")
 ENTRY = re.compile(r'\{\s*"([\w-]+)",\s*"[^"]* [^"]*",')  # a name and words about it
 RECORD_FIELD = re.compile(r'visit\("(\w+)"')
