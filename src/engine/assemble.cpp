@@ -58,7 +58,7 @@ std::unique_ptr<DataSplits> open_data(const RunConfig& config, const SearchPath&
   request.synthetic_shape = parse_shape(config.synthetic_shape);
   request.synthetic_classes = config.synthetic_classes;
   request.seed = static_cast<Seed>(config.seed);
-  return data_sets().make(config.data, request);
+  return load_data(request);
 }
 
 std::unique_ptr<Model> build_model(const RunConfig& config, const Dataset& data) {

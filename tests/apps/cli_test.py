@@ -167,8 +167,7 @@ class Eval(ProgramTest):
         python = python_with_torch()
         if python is None:
             self.skipTest("no PyTorch here")
-        if not reader.is_file():
-            self.skipTest(f"no {reader}")
+        self.assertTrue(reader.is_file(), reader)
         self.cohort("export", "runs/r", "-o", "best.safetensors")
         script = ("import sys; sys.path.insert(0, sys.argv[1]); import load_in_pytorch as l\n"
                   "for n, t in sorted(l.load_safetensors(sys.argv[2]).items()):\n"
