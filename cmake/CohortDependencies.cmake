@@ -9,6 +9,20 @@ find_package(PNG)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 
+# MPI's C interface only: the C++ one is gone from the standard. Finding it takes a C compiler.
+include(CheckLanguage)
+check_language(C)
+if(CMAKE_C_COMPILER)
+  enable_language(C)
+  find_package(MPI COMPONENTS C)
+endif()
+if(MPI_C_FOUND)
+  add_library(cohort_mpi INTERFACE)  # for those who include <mpi.h>
+  target_include_directories(cohort_mpi SYSTEM INTERFACE ${MPI_C_INCLUDE_DIRS})
+  target_compile_definitions(cohort_mpi INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  target_link_libraries(cohort_mpi INTERFACE ${MPI_C_LIBRARIES})
+endif()
+
 if(COHORT_WITH_TORCH)
   find_package(Torch REQUIRED)
   # Torch's package adds flags of its own to every target; we want only its libraries.

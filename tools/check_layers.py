@@ -18,7 +18,7 @@ import tempfile
 
 TORCH_FREE = {
     "core", "config", "metrics", "storage", "transport", "collectives", "topology", "compressors",
-    "optimizers", "schedules", "data",
+    "optimizers", "schedules", "data", "launch",
 }
 ALLOWED = {  # layer: what it may include, besides itself
     "core": set(),
@@ -32,11 +32,13 @@ ALLOWED = {  # layer: what it may include, besides itself
     "optimizers": {"core"},
     "schedules": {"core"},
     "data": {"core", "storage"},
+    "launch": {"core", "transport", "collectives"},
     "models": {"core"},
     "methods": {"core", "transport", "collectives", "topology", "compressors", "optimizers",
                 "schedules", "models"},
-    "engine": TORCH_FREE | {"models", "methods"},
-    "apps": TORCH_FREE | {"models", "methods", "engine"},
+    "engine": TORCH_FREE - {"launch"} | {"models", "methods"},
+    "dialects": {"core", "config", "metrics", "engine"},
+    "apps": TORCH_FREE | {"models", "methods", "engine", "dialects"},
 }
 MAY_READ_ENVIRONMENT = {"apps", "launch"}
 

@@ -54,7 +54,7 @@ double train() {
   cohort::TrainerOptions options;
   options.step.seed = kSeed;
   options.total_steps = 2 * order.steps_per_epoch();
-  options.eval_every_steps = order.steps_per_epoch();
+  options.eval_every_epochs = 1;
   cohort::Trainer trainer({.model = model,
                            .replica = replica,
                            .method = method,

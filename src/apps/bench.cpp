@@ -100,10 +100,10 @@ void run_step_bench(const StepBench& bench) {
   const auto model = build_model(config, *data->train);
   set_compute_threads(config, *model);
   const bool channels_last = wants_channels_last(config, *model);
-  const SampleOrder order = sample_order(config, *data->train);
-  Replica replica(*model, replica_options(config, *model));
+  const SampleOrder order = sample_order(config, *data->train, {});
+  const TrainerOptions options = trainer_options(config, *model, order, {});
+  Replica replica(*model, replica_options(config, *model, options.step.device));
   const auto method = methods().make(config.method, MethodOptions{});
-  const TrainerOptions options = trainer_options(config, *model, order);
   TrainingStep step(*model, replica, *method, options.step);
   method->start(replica);
 
@@ -125,7 +125,7 @@ void run_step_bench(const StepBench& bench) {
     const LoadedBatch loaded = loader.next();
     times.data_seconds += seconds_between(asked, Clock::now());
     const BatchTensors batch = to_tensors(loaded, data->train->shape(), options.placement);
-    step.run(batch, {i, config.lr}, sums, times);
+    step.run(batch, batch.labels.size(0), {i, config.lr}, sums, times);
     samples += batch.labels.size(0);
   }
   method->settle(replica);

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "apps/version.h"
+#include "launch/environment.h"
 
 namespace cohort {
 namespace {
@@ -51,9 +52,16 @@ SearchPath data_search_path() {
   return search;
 }
 
-void set_compute_threads(RunConfig& config, const Model& model) {
-  config.threads = choose_threads(config, model, std::thread::hardware_concurrency());
+void set_compute_threads(RunConfig& config, const Model& model, int workers_here) {
+  config.threads =
+      choose_threads(config, model, std::thread::hardware_concurrency() / workers_here);
   at::set_num_threads(static_cast<int>(config.threads));
+}
+
+std::string default_engine() {
+  const std::optional<Place> place =
+      detect_place([](const char* name) -> const char* { return std::getenv(name); });
+  return place && place->size > 1 && place->source != "torchrun" ? "mpi" : "threads";
 }
 
 nlohmann::json describe_host() {
@@ -75,6 +83,7 @@ void watch_signals() {
   action.sa_handler = on_stop_signal;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGUSR1, &action, nullptr);  // what mpirun passes on to all ranks
 }
 
 bool is_terminal(std::FILE* stream) { return ::isatty(::fileno(stream)) != 0; }

@@ -12,8 +12,12 @@ namespace cohort {
 SearchPath data_search_path();
 
 // Gives libtorch the threads that the configuration asks for, and writes a choice left to us into
-// it, so that run.json repeats it.
-void set_compute_threads(RunConfig& config, const Model& model);
+// it, so that run.json repeats it. Workers that share this host share its cores.
+void set_compute_threads(RunConfig& config, const Model& model, int workers_here = 1);
+
+// The engine when the user left it to us: mpi for a process that mpirun or srun started among
+// others, else threads.
+std::string default_engine();
 
 // Host, CPU, cores, versions: what a reader of run.json needs to place its figures.
 nlohmann::json describe_host();

@@ -10,6 +10,7 @@
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
 #include "engine/device.h"
+#include "engine/device.h"
 #include "engine/run_directory.h"
 
 namespace cohort {
@@ -117,7 +118,8 @@ int evaluate_all(const EvalCommand& command, const fs::path& what) {
   const Dataset& split = command.split == "test" ? *data->test : *data->train;
   const auto model = build_model(config, split);
   set_compute_threads(config, *model);
-  Replica replica(*model, replica_options(config, *model));
+  const at::Device device = parse_device(config.device);
+  Replica replica(*model, replica_options(config, *model, device));
   int damaged = 0;
   for (const Candidate& candidate : candidates) {
     try {
@@ -130,7 +132,7 @@ int evaluate_all(const EvalCommand& command, const fs::path& what) {
       ++damaged;
       continue;
     }
-    report(command, candidate, evaluate(*model, split, evaluator_options(config, *model)));
+    report(command, candidate, evaluate(*model, split, evaluator_options(config, *model, device)));
   }
   return damaged;
 }

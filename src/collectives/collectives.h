@@ -4,13 +4,15 @@
 // same order with the same sizes and roots; a rank that does otherwise ends the operation with
 // PeerError, never with wrong numbers taken for right ones.
 //
-// Every call has a deadline. A rank that is missing at the deadline, or has been destroyed, gives
-// the others PeerError. After a PeerError the group is broken: buffers hold unspecified values,
-// and every later call of this object throws PeerError at once.
+// Every call has a deadline. A rank that is missing at the deadline, or has left, gives the others
+// PeerError. After a PeerError the group is broken: buffers hold unspecified values, and every
+// later call of this object throws PeerError at once.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/clock.h"
@@ -20,7 +22,14 @@ namespace cohort {
 
 class Collectives {
  public:
-  virtual ~Collectives() = default;
+  // Payload bytes that crossed from rank to rank, by network or through shared memory. Over all
+  // ranks as many are sent as received.
+  struct Traffic {
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+  };
+
+  virtual ~Collectives() = default;  // leaves
 
   virtual Rank rank() const = 0;
   virtual int size() const = 0;
@@ -38,6 +47,15 @@ class Collectives {
 
   // Returns when every rank has called it.
   virtual void barrier(Deadline deadline) = 0;
+
+  // Leaves the group for good: the others' calls, waiting ones too, end with PeerError, whose
+  // message holds `reason`. May be called from any thread; of several calls the first counts.
+  virtual void leave(const std::string& reason) = 0;
+
+  // What this rank sent and received so far, this group alone. May be called from any thread.
+  virtual Traffic traffic() const = 0;
 };
+
+using Traffic = Collectives::Traffic;
 
 }  // namespace cohort

@@ -1,16 +1,21 @@
 #include "collectives/over_transport.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include "collectives/chunks.h"
+#include "collectives/farewell.h"
 #include "core/error.h"
 
 namespace cohort {
 namespace {
 
-std::span<float> part(std::span<float> values, int parts, int index) {
+constexpr std::chrono::milliseconds kFarewellLook{100};
+constexpr std::chrono::seconds kFarewellTime{1};  // a peer that takes longer does without
+
+std::span<float> piece(std::span<float> values, int parts, int index) {
   const Range chunk = chunk_of(static_cast<std::int64_t>(values.size()), parts, index);
   return values.subspan(chunk.begin, chunk.size);
 }
@@ -48,15 +53,86 @@ Tag OverTransport::tag(Kind kind, int round) const {
          (operation_ & 0xffff);
 }
 
+Tag OverTransport::farewell_tag() {
+  return kFirstReservedTag | static_cast<Tag>(Kind::kFarewell) << 28;
+}
+
 template <class Operation>
 auto OverTransport::guarded(Operation&& operation) {
-  if (!failure_.empty()) throw PeerError("the group is broken since: " + failure_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) throw PeerError("the group is broken since: " + failure_);
+  }
   ++operation_;
   try {
     return operation();
   } catch (const PeerError& error) {
-    failure_ = error.what();
-    throw;
+    throw PeerError(give_up(error.what()));
+  }
+}
+
+void OverTransport::heed_farewell() {
+  std::optional<Message> farewell;
+  try {
+    farewell = transport_->try_receive(farewell_tag());
+  } catch (const PeerError&) {  // this rank has left itself: give_up() knows why
+  }
+  if (!farewell) return;
+  const std::string reason(reinterpret_cast<const char*>(farewell->payload.data()),
+                           farewell->payload.size());
+  // Those who wait for this rank must hear it too.
+  part(reason);
+  throw PeerError(reason);
+}
+
+std::string OverTransport::give_up(const std::string& failure) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = failure;
+  return failure_;
+}
+
+void OverTransport::part(const std::string& text) {
+  for (Rank to = 0; to < size(); ++to) {
+    if (to == rank()) continue;
+    try {
+      transport_->send(to, farewell_tag(), std::as_bytes(std::span(text)),
+                       deadline_in(kFarewellTime));
+    } catch (const PeerError&) {  // it has left as well
+    }
+  }
+  transport_->close();
+}
+
+void OverTransport::leave(const std::string& reason) {
+  const std::string text = farewell("rank " + std::to_string(rank()), reason);
+  if (give_up(text) == text) part(text);
+}
+
+void OverTransport::send(Rank to, Tag tag, std::span<const std::byte> bytes, Deadline deadline) {
+  transport_->send(to, tag, bytes, deadline);
+  sent_ += bytes.size();
+}
+
+Bytes OverTransport::receive(Rank from, Tag tag, Deadline deadline) {
+  const auto start = Clock::now();
+  while (true) {
+    // A rank that left said so to everybody, also to those who wait for others.
+    const Deadline look_up = std::min(deadline, deadline_in(kFarewellLook));
+    try {
+      Message message = transport_->receive(from, tag, look_up);
+      received_ += message.payload.size();
+      return std::move(message.payload);
+    } catch (const PeerError&) {
+      const auto now = Clock::now();
+      heed_farewell();
+      if (now < look_up) throw;
+      if (now >= deadline) {
+        char waited[32];
+        std::snprintf(waited, sizeof waited, "%.3g s", seconds_between(start, now));
+        throw PeerError("rank " + std::to_string(rank()) + ": nothing came from rank " +
+                        std::to_string(from) + " within " + waited);
+      }
+    }
   }
 }
 
@@ -74,17 +150,17 @@ void OverTransport::all_reduce(std::span<float> values, Deadline deadline) {
 void OverTransport::ring_reduce(std::span<float> values, Deadline deadline) {
   const int parts = size();
   for (int round = 0; round + 1 < parts; ++round) {
-    const auto outgoing = part(values, parts, (rank() + parts - round) % parts);
-    const auto incoming = part(values, parts, (rank() + 2 * parts - round - 1) % parts);
+    const auto outgoing = piece(values, parts, (rank() + parts - round) % parts);
+    const auto incoming = piece(values, parts, (rank() + 2 * parts - round - 1) % parts);
     const Tag step = tag(Kind::kReduceScatter, round);
-    transport_->send(right(), step, std::as_bytes(outgoing), deadline);
+    send(right(), step, std::as_bytes(outgoing), deadline);
     add(receive_exactly(left(), step, incoming.size_bytes(), deadline), incoming);
   }
   for (int round = 0; round + 1 < parts; ++round) {
-    const auto outgoing = part(values, parts, (rank() + 1 + parts - round) % parts);
-    const auto incoming = part(values, parts, (rank() + parts - round) % parts);
+    const auto outgoing = piece(values, parts, (rank() + 1 + parts - round) % parts);
+    const auto incoming = piece(values, parts, (rank() + parts - round) % parts);
     const Tag step = tag(Kind::kReduceGather, round);
-    transport_->send(right(), step, std::as_bytes(outgoing), deadline);
+    send(right(), step, std::as_bytes(outgoing), deadline);
     assign(receive_exactly(left(), step, incoming.size_bytes(), deadline),
            std::as_writable_bytes(incoming));
   }
@@ -92,7 +168,7 @@ void OverTransport::ring_reduce(std::span<float> values, Deadline deadline) {
 
 void OverTransport::gather_reduce(std::span<float> values, Deadline deadline) {
   if (rank() != 0) {
-    transport_->send(0, tag(Kind::kSmallReduce), std::as_bytes(values), deadline);
+    send(0, tag(Kind::kSmallReduce), std::as_bytes(values), deadline);
     assign(receive_exactly(0, tag(Kind::kSmallResult), values.size_bytes(), deadline),
            std::as_writable_bytes(values));
     return;
@@ -101,7 +177,7 @@ void OverTransport::gather_reduce(std::span<float> values, Deadline deadline) {
     add(receive_exactly(from, tag(Kind::kSmallReduce), values.size_bytes(), deadline), values);
   }
   for (Rank to = 1; to < size(); ++to) {
-    transport_->send(to, tag(Kind::kSmallResult), std::as_bytes(values), deadline);
+    send(to, tag(Kind::kSmallResult), std::as_bytes(values), deadline);
   }
 }
 
@@ -113,8 +189,8 @@ std::vector<Bytes> OverTransport::all_gather(std::span<const std::byte> own, Dea
       const Rank outgoing = (rank() + size() - round) % size();
       const Rank incoming = (rank() + 2 * size() - round - 1) % size();
       const Tag step = tag(Kind::kAllGather, round);
-      transport_->send(right(), step, all[outgoing], deadline);
-      all[incoming] = transport_->receive(left(), step, deadline).payload;
+      send(right(), step, all[outgoing], deadline);
+      all[incoming] = receive(left(), step, deadline);
     }
     return all;
   });
@@ -135,7 +211,7 @@ void OverTransport::broadcast(std::span<std::byte> bytes, Rank root, Deadline de
     }
     for (bit >>= 1; bit > 0; bit >>= 1) {
       if (own + bit < size())
-        transport_->send(real(own + bit), tag(Kind::kBroadcast), bytes, deadline);
+        send(real(own + bit), tag(Kind::kBroadcast), bytes, deadline);
     }
   });
 }
@@ -146,20 +222,20 @@ void OverTransport::barrier(Deadline deadline) {
     int round = 0;
     for (int distance = 1; distance < size(); distance *= 2, ++round) {
       const Tag step = tag(Kind::kBarrier, round);
-      transport_->send((rank() + distance) % size(), step, {}, deadline);
+      send((rank() + distance) % size(), step, {}, deadline);
       receive_exactly((rank() + size() - distance) % size(), step, 0, deadline);
     }
   });
 }
 
 Bytes OverTransport::receive_exactly(Rank from, Tag tag, std::size_t bytes, Deadline deadline) {
-  Message message = transport_->receive(from, tag, deadline);
-  if (message.payload.size() != bytes) {
+  Bytes payload = receive(from, tag, deadline);
+  if (payload.size() != bytes) {
     throw PeerError("rank " + std::to_string(rank()) + ": rank " + std::to_string(from) + " sent " +
-                    std::to_string(message.payload.size()) +
+                    std::to_string(payload.size()) +
                     " bytes in a collective operation of " + std::to_string(bytes));
   }
-  return std::move(message.payload);
+  return payload;
 }
 
 }  // namespace cohort

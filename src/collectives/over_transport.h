@@ -21,8 +21,10 @@
 // message was missing; in a ring or a tree that rank may itself have been waiting for another.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "collectives/collectives.h"
@@ -48,6 +50,11 @@ class OverTransport final : public Collectives {
   void broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) override;
   void barrier(Deadline deadline) override;
 
+  // Closes the transport too, and so do the others' objects when they learn of it.
+  void leave(const std::string& reason) override;
+
+  Traffic traffic() const override { return {sent_.load(), received_.load()}; }
+
  private:
   enum class Kind : Tag {
     kReduceScatter,
@@ -56,13 +63,26 @@ class OverTransport final : public Collectives {
     kSmallResult,
     kAllGather,
     kBroadcast,
-    kBarrier
+    kBarrier,
+    kFarewell  // of no operation: why a rank left
   };
 
   Tag tag(Kind kind, int round = 0) const;
+  static Tag farewell_tag();
   void ring_reduce(std::span<float> values, Deadline deadline);
   void gather_reduce(std::span<float> values, Deadline deadline);
+  void send(Rank to, Tag tag, std::span<const std::byte> bytes, Deadline deadline);
+  Bytes receive(Rank from, Tag tag, Deadline deadline);
   Bytes receive_exactly(Rank from, Tag tag, std::size_t bytes, Deadline deadline);
+
+  // Gives the group up for `failure`, unless it was before; returns why it was given up first.
+  std::string give_up(const std::string& failure);
+
+  // Throws what a rank that left gave as its reason, if one did.
+  void heed_farewell();
+
+  // Tells the others why this rank leaves, and closes.
+  void part(const std::string& text);
 
   // Runs `operation` unless an earlier one failed, and remembers if this one does.
   template <class Operation>
@@ -73,7 +93,10 @@ class OverTransport final : public Collectives {
 
   std::shared_ptr<Transport> transport_;
   std::uint32_t operation_ = 0;  // how many were begun; all ranks count alike
-  std::string failure_;          // empty while the group is whole
+  std::atomic<std::uint64_t> sent_ = 0;
+  std::atomic<std::uint64_t> received_ = 0;
+  std::mutex mutex_;     // guards the next line
+  std::string failure_;  // empty while the group is whole
 };
 
 }  // namespace cohort

@@ -1,17 +1,34 @@
 #include "collectives/shared_memory.h"
 
 #include <algorithm>
-#include <condition_variable>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "collectives/chunks.h"
+#include "collectives/farewell.h"
+#include "collectives/meeting.h"
+#include "collectives/sum.h"
 #include "core/error.h"
 
 namespace cohort {
+
+std::string MemberNames::name(int member) const {
+  const auto index = static_cast<std::size_t>(member);
+  return "rank " + std::to_string(index < ranks.size() ? ranks[index] : member);
+}
+
+std::string MemberNames::activity(int member) const {
+  const auto index = static_cast<std::size_t>(member);
+  if (index >= activities.size() || activities[index] == nullptr) return "";
+  return "; it was " + activities[index]->text();
+}
+
 namespace {
+
+constexpr std::size_t kCacheLine = 64;
 
 // What a rank brings to an operation.
 struct Arrival {
@@ -22,122 +39,128 @@ struct Arrival {
   bool same_size = true;  // all ranks must bring as many bytes
 };
 
-// The meeting place. An operation is two phases: meet() until all have come with matching
-// arrivals, then reading of each other's data until all have called leave().
+// The meeting place. An operation begins when all have come with matching arrivals; from then on
+// they read each other's data until all have finished.
 class Group {
  public:
-  explicit Group(int size) : arrivals_(size), present_(size, false) {}
+  Group(int size, MemberNames names)
+      : size_(size),
+        names_(std::move(names)),
+        patience_(Patience::for_group(size, false)),
+        seats_(size),
+        small_(size > 1 ? 2 * size * kSmallFloats : 0) {}
 
-  int size() const { return static_cast<int>(arrivals_.size()); }
+  int size() const { return size_; }
 
-  // Afterwards arrival() of every rank is valid until the rank calls leave(). Throws PeerError when
-  // the group is or gets broken; then no rank passes, so nobody reads anybody's data.
-  void meet(Rank rank, const Arrival& arrival, Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    if (!failure_.empty()) throw PeerError(failure_);
-    arrivals_[rank] = arrival;
-    present_[rank] = true;
-    if (++present_count_ == size()) {
-      const std::string mismatch = find_mismatch();
-      if (!mismatch.empty()) fail(mismatch);
-      open();
-      return;
+  // Afterwards arrival() of every rank is valid until the rank calls finish(). Throws PeerError
+  // when the group is or gets broken; then no rank passes, so nobody reads anybody's data.
+  void begin(Rank rank, const Arrival& arrival, Deadline deadline) {
+    const std::uint32_t number = entrance_.held();
+    Seat& seat = seats_[rank];
+    seat.arrival = arrival;
+    seat.awaited.store(number + 1, std::memory_order_release);
+    std::string mismatch;
+    const auto start = Clock::now();
+    const auto outcome = entrance_.meet(size_, patience_, deadline, [&] {
+      mismatch = find_mismatch();
+      return mismatch.empty();
+    });
+    if (outcome == Meeting::Outcome::kMet) return;
+    if (outcome == Meeting::Outcome::kRefused) {
+      fail(mismatch);
+    } else if (outcome == Meeting::Outcome::kLate) {
+      const std::lock_guard lock(mutex_);
+      const double waited = seconds_between(start, Clock::now());
+      // All may have come while this rank made up its mind.
+      if (!entrance_.break_unless_held(number, false)) return;
+      if (failure_.empty()) failure_ = missing(arrival.operation, number, waited);
     }
-    const std::uint64_t mine = meeting_;
-    const bool done =
-        changed_.wait_until(lock, deadline, [&] { return meeting_ != mine || !failure_.empty(); });
-    if (meeting_ != mine) return;
-    if (done) throw PeerError(failure_);
-    fail("rank " + std::to_string(rank) + " waited in vain in " + arrival.operation + " for " +
-         missing());
+    throw PeerError(failure());
   }
 
-  void leave() {
-    std::unique_lock lock(mutex_);
-    const std::uint64_t mine = leaving_;
-    if (++left_count_ == size()) {
-      left_count_ = 0;
-      ++leaving_;
-      changed_.notify_all();
-      return;
-    }
-    changed_.wait(lock, [&] { return leaving_ != mine; });
+  // Waits until all have come here. Only between begin() and the end of an operation, when all are
+  // sure to come.
+  void finish() { inside_.meet(size_, patience_, Deadline::max()); }
+
+  const Arrival& arrival(Rank rank) const { return seats_[rank].arrival; }
+
+  // Where a rank puts a small input. Two places by turns: while some ranks still read one, others
+  // write the other, and nobody is more than one operation ahead.
+  float* small(Rank rank, std::uint64_t operation) {
+    return small_.data() + (operation % 2 * size_ + rank) * kSmallFloats;
   }
 
-  const Arrival& arrival(Rank rank) const { return arrivals_[rank]; }
-
-  // Room for the sum, made by the last rank to come, when no other rank can be using it.
-  float* sum() { return sum_.data(); }
-
-  void quit(Rank rank) {
+  void fail(const std::string& reason) {
     const std::lock_guard lock(mutex_);
-    if (failure_.empty()) failure_ = "rank " + std::to_string(rank) + " has left the group";
-    changed_.notify_all();
+    if (failure_.empty()) failure_ = reason;
+    entrance_.break_up(false);
   }
+
+  const MemberNames& names() const { return names_; }
 
  private:
-  void open() {
-    if (std::strcmp(arrivals_[0].operation, "all_reduce") == 0) {
-      sum_.resize(std::max(sum_.size(), arrivals_[0].bytes / sizeof(float)));
-    }
-    present_.assign(present_.size(), false);
-    present_count_ = 0;
-    ++meeting_;
-    changed_.notify_all();
-  }
+  static constexpr std::size_t kSmallFloats = kSmallBytes / sizeof(float);
+
+  struct alignas(kCacheLine) Seat {
+    Arrival arrival;
+    std::atomic<std::uint32_t> awaited = 0;  // one more than the last meeting it came to
+  };
 
   std::string find_mismatch() const {
-    const Arrival& first = arrivals_[0];
-    for (Rank rank = 1; rank < size(); ++rank) {
-      const Arrival& other = arrivals_[rank];
-      const std::string who = "rank " + std::to_string(rank);
+    const Arrival& first = seats_[0].arrival;
+    for (Rank rank = 1; rank < size_; ++rank) {
+      const Arrival& other = seats_[rank].arrival;
+      const std::string who = names_.name(rank);
       if (std::strcmp(first.operation, other.operation) != 0) {
-        return who + " called " + other.operation + " while rank 0 called " + first.operation;
+        return who + " called " + other.operation + " while " + names_.name(0) + " called " +
+               first.operation;
       }
       if (first.same_size && first.bytes != other.bytes) {
         return who + " brought " + std::to_string(other.bytes) + " bytes to " + first.operation +
-               ", rank 0 brought " + std::to_string(first.bytes);
+               ", " + names_.name(0) + " brought " + std::to_string(first.bytes);
       }
-      if (first.root != other.root) return who + " and rank 0 name different roots";
+      if (first.root != other.root) {
+        return who + " and " + names_.name(0) + " name different roots";
+      }
     }
     return "";
   }
 
-  std::string missing() const {
-    std::string names;
-    for (Rank rank = 0; rank < size(); ++rank) {
-      if (present_[rank]) continue;
-      names += (names.empty() ? "rank " : ", rank ") + std::to_string(rank);
+  std::string missing(const char* operation, std::uint32_t number, double waited) const {
+    char duration[32];
+    std::snprintf(duration, sizeof duration, "%.1f s", waited);
+    std::string text;
+    for (Rank rank = 0; rank < size_; ++rank) {
+      if (seats_[rank].awaited.load(std::memory_order_acquire) == number + 1) continue;
+      text += (text.empty() ? "" : "; ") + names_.name(rank) + " has not come to " + operation +
+              " in " + duration + names_.activity(rank);
     }
-    return names;
+    return text;
   }
 
-  [[noreturn]] void fail(const std::string& reason) {
-    failure_ = reason;
-    changed_.notify_all();
-    throw PeerError(failure_);
+  std::string failure() {
+    const std::lock_guard lock(mutex_);
+    return failure_;
   }
 
-  std::mutex mutex_;  // guards everything below, but for reading arrivals_ and using sum_ while
-                      // between meet() and leave(), when nobody changes them
-  std::condition_variable changed_;
-  std::vector<Arrival> arrivals_;  // by rank
-  std::vector<bool> present_;      // by rank
-  int present_count_ = 0;
-  int left_count_ = 0;
-  std::uint64_t meeting_ = 0;
-  std::uint64_t leaving_ = 0;
-  std::string failure_;  // empty while the group is whole
-  std::vector<float> sum_;
+  const int size_;
+  const MemberNames names_;
+  const Patience patience_;
+  alignas(kCacheLine) Meeting entrance_;  // breaks when a rank fails or leaves
+  alignas(kCacheLine) Meeting inside_;    // never breaks
+  std::vector<Seat> seats_;               // by rank
+  std::vector<float> small_;
+  std::mutex mutex_;     // guards the next line
+  std::string failure_;  // set no later than the entrance breaks
 };
 
-// Leaves at the end of the scope, also when an allocation throws: the others count on it.
+// Finishes at the end of the scope, also when an allocation throws: the others count on it.
 class Reading {
  public:
   explicit Reading(Group& group) : group_(group) {}
   Reading(const Reading&) = delete;
   Reading& operator=(const Reading&) = delete;
-  ~Reading() { group_.leave(); }
+  ~Reading() { group_.finish(); }
 
  private:
   Group& group_;
@@ -146,84 +169,131 @@ class Reading {
 class SharedMemoryCollectives final : public Collectives {
  public:
   SharedMemoryCollectives(std::shared_ptr<Group> group, Rank rank)
-      : group_(std::move(group)), rank_(rank) {}
+      : group_(std::move(group)), rank_(rank), inputs_(group_->size()) {}
   SharedMemoryCollectives(const SharedMemoryCollectives&) = delete;
   SharedMemoryCollectives& operator=(const SharedMemoryCollectives&) = delete;
-  ~SharedMemoryCollectives() override { group_->quit(rank_); }
+  ~SharedMemoryCollectives() override {
+    group_->fail(group_->names().name(rank_) + " has left the group");
+  }
 
   Rank rank() const override { return rank_; }
   int size() const override { return group_->size(); }
 
   void all_reduce(std::span<float> values, Deadline deadline) override {
-    group_->meet(rank_, {"all_reduce", values.data(), values.size_bytes()}, deadline);
-    {
-      const Reading reading(*group_);
-      sum_chunk(static_cast<std::int64_t>(values.size()));
+    if (values.size_bytes() <= kSmallBytes && size() > 1) {
+      small_all_reduce(values, deadline);
+    } else {
+      large_all_reduce(values, deadline);
     }
-    // The next meeting that could change the sum needs this rank.
-    std::copy_n(group_->sum(), values.size(), values.data());
   }
 
   std::vector<Bytes> all_gather(std::span<const std::byte> own, Deadline deadline) override {
-    group_->meet(rank_, {"all_gather", own.data(), own.size(), 0, false}, deadline);
+    begin({"all_gather", own.data(), own.size(), 0, false}, deadline);
     const Reading reading(*group_);
     std::vector<Bytes> all;
+    std::size_t total = 0;
     for (Rank from = 0; from < size(); ++from) {
       const Arrival& arrival = group_->arrival(from);
-      const auto* begin = static_cast<const std::byte*>(arrival.data);
-      all.emplace_back(begin, begin + arrival.bytes);
+      const auto* first = static_cast<const std::byte*>(arrival.data);
+      all.emplace_back(first, first + arrival.bytes);
+      total += arrival.bytes;
     }
+    count(own.size() * (size() - 1), total - own.size());
     return all;
   }
 
   void broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) override {
     COHORT_CHECK(root >= 0 && root < size(), "no rank " + std::to_string(root));
-    group_->meet(rank_, {"broadcast", bytes.data(), bytes.size(), root}, deadline);
+    begin({"broadcast", bytes.data(), bytes.size(), root}, deadline);
     const Reading reading(*group_);
-    if (rank_ == root) return;
+    if (rank_ == root) {
+      count(bytes.size() * (size() - 1), 0);
+      return;
+    }
     std::copy_n(static_cast<const std::byte*>(group_->arrival(root).data), bytes.size(),
                 bytes.data());
+    count(0, bytes.size());
   }
 
-  void barrier(Deadline deadline) override { group_->meet(rank_, {"barrier"}, deadline); }
+  void barrier(Deadline deadline) override { begin({"barrier"}, deadline); }
+
+  void leave(const std::string& reason) override {
+    group_->fail(farewell(group_->names().name(rank_), reason));
+  }
+
+  Traffic traffic() const override { return {sent_.load(), received_.load()}; }
 
  private:
-  void sum_chunk(std::int64_t numel) {
-    // Blocks that stay in the first-level cache while all ranks' inputs are added to them.
-    constexpr std::int64_t kBlock = 4096;
-    const Range chunk = chunk_of(numel, size(), rank_);
-    for (std::int64_t begin = chunk.begin; begin < chunk.end(); begin += kBlock) {
-      const std::int64_t count = std::min(kBlock, chunk.end() - begin);
-      float* out = group_->sum() + begin;
-      std::copy_n(input(0) + begin, count, out);
-      for (Rank from = 1; from < size(); ++from) {
-        const float* in = input(from) + begin;
-        for (std::int64_t i = 0; i < count; ++i) out[i] += in[i];
-      }
+  void begin(const Arrival& arrival, Deadline deadline) {
+    ++operation_;
+    group_->begin(rank_, arrival, deadline);
+  }
+
+  void small_all_reduce(std::span<float> values, Deadline deadline) {
+    const std::uint64_t operation = operation_ + 1;
+    std::copy(values.begin(), values.end(), group_->small(rank_, operation));
+    begin({"all_reduce", nullptr, values.size_bytes()}, deadline);
+    for (Rank from = 0; from < size(); ++from) inputs_[from] = group_->small(from, operation);
+    sum_in_order(inputs_, values.data(), static_cast<std::int64_t>(values.size()));
+    count(values.size_bytes() * (size() - 1), values.size_bytes() * (size() - 1));
+  }
+
+  void large_all_reduce(std::span<float> values, Deadline deadline) {
+    begin({"all_reduce", values.data(), values.size_bytes()}, deadline);
+    if (size() == 1) return;
+    const auto numel = static_cast<std::int64_t>(values.size());
+    const Range own = chunk_of(numel, size(), rank_);
+    for (Rank from = 0; from < size(); ++from) inputs_[from] = input(from) + own.begin;
+    sum_in_order(inputs_, values.data() + own.begin, own.size);
+    group_->finish();
+    // Each begins with another owner, so that they do not all read from the same one.
+    for (int i = 1; i < size(); ++i) {
+      const Rank from = (rank_ + i) % size();
+      const Range chunk = chunk_of(numel, size(), from);
+      std::memcpy(values.data() + chunk.begin, input(from) + chunk.begin,
+                  static_cast<std::size_t>(chunk.size) * sizeof(float));
     }
+    const std::uint64_t moved = (own.size * (size() - 1) + numel - own.size) * sizeof(float);
+    count(moved, moved);
+    group_->finish();
   }
 
   const float* input(Rank from) const {
     return static_cast<const float*>(group_->arrival(from).data);
   }
 
+  void count(std::uint64_t sent, std::uint64_t received) {
+    sent_.fetch_add(sent, std::memory_order_relaxed);
+    received_.fetch_add(received, std::memory_order_relaxed);
+  }
+
   std::shared_ptr<Group> group_;
   Rank rank_;
+  std::vector<const float*> inputs_;  // by rank; kept to save the allocation
+  std::uint64_t operation_ = 0;       // how many were begun; all ranks count alike
+  std::atomic<std::uint64_t> sent_ = 0;
+  std::atomic<std::uint64_t> received_ = 0;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Collectives>> make_shared_memory_group(int size) {
-  if (size < 1) {
-    throw ConfigError("a group needs at least 1 rank, not " + std::to_string(size));
+std::vector<std::unique_ptr<Collectives>> make_shared_memory_group(int size, MemberNames names) {
+  if (size < 1 || size > Meeting::kMaxSize) {
+    throw ConfigError("a group of threads has 1 to " + std::to_string(Meeting::kMaxSize) +
+                      " ranks, not " + std::to_string(size));
   }
-  const auto group = std::make_shared<Group>(size);
+  const auto group = std::make_shared<Group>(size, std::move(names));
   std::vector<std::unique_ptr<Collectives>> members;
   members.reserve(size);
   for (Rank rank = 0; rank < size; ++rank) {
     members.push_back(std::make_unique<SharedMemoryCollectives>(group, rank));
   }
   return members;
+}
+
+std::vector<std::unique_ptr<Collectives>> make_shared_memory_group(
+    int size, std::vector<std::shared_ptr<Activity>> activities) {
+  return make_shared_memory_group(size, MemberNames{{}, std::move(activities)});
 }
 
 }  // namespace cohort

@@ -178,19 +178,12 @@ void merge_json(RunConfig& config, std::string_view text, const std::string& sou
 }
 
 void check_config(const RunConfig& config) {
-  if (config.shard_index >= config.shard_count) {
-    throw ConfigError("--shard-index must be below --shard-count (" +
-                      std::to_string(config.shard_count) + "), got " +
-                      std::to_string(config.shard_index));
-  }
-  if (config.partition != "none" && config.shard_count == 1) {
-    throw ConfigError("--partition " + config.partition +
-                      " divides the data between shards: give --shard-count above 1");
-  }
   const auto only_with = [](bool idle, const std::string& flag, const std::string& need) {
     if (idle) throw ConfigError("--" + flag + " does nothing without " + need + ": leave it out");
   };
   only_with(config.nesterov && config.optimizer != "sgd", "nesterov", "--optimizer sgd");
+  only_with(config.average_every > 1 && config.method != "all-reduce", "average-every",
+            "--method all-reduce");
   only_with(config.base_batch > 0 && config.lr_scaling == "none", "base-batch", "--lr-scaling");
   only_with(config.warmup_from > 0 && config.warmup_epochs == 0, "warmup-from", "--warmup-epochs");
   only_with(!config.lr_milestones.empty() && config.schedule != "multi-step" &&

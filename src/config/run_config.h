@@ -26,6 +26,17 @@ struct RunConfig {
   std::string memory_format = "auto";
   std::string init;
 
+  // Workers
+  std::int64_t workers = 0;
+  std::string engine = "auto";
+  std::string world;
+  std::string bucket = "25";
+  double first_bucket = 1;
+  std::string batch_norm = "rank-0";
+  std::int64_t average_every = 1;
+  std::int64_t check_replicas = 100;
+  double peer_timeout = 600;
+
   // The model's own settings
   double dropout = -1;
   std::int64_t depth = 0;
@@ -45,8 +56,6 @@ struct RunConfig {
   std::int64_t loader_threads = 1;
   std::string partition = "none";
   double partition_alpha = 0.5;
-  std::int64_t shard_count = 1;
-  std::int64_t shard_index = 0;
   std::string synthetic_shape = "3x32x32";
   std::int64_t synthetic_classes = 10;
 

@@ -31,19 +31,64 @@ SampleShape parse_shape(const std::string& text) {
   return shape;
 }
 
-std::vector<std::int64_t> own_samples(const RunConfig& config, const Dataset& train) {
+std::vector<std::int64_t> own_samples(const RunConfig& config, const Dataset& train,
+                                      const WorkerPlace& place) {
   const PartitionKind kind = partition_kind(config.partition);
   if (kind == PartitionKind::kNone) return {};
+  if (place.size == 1) {
+    throw ConfigError("--partition " + config.partition +
+                      " divides the data between workers: give --workers above 1");
+  }
   std::vector<std::int64_t> labels(static_cast<std::size_t>(train.size()));
   for (std::int64_t i = 0; i < train.size(); ++i) {
     labels[static_cast<std::size_t>(i)] = train.label(i);
   }
-  auto parts = partition(kind, labels, static_cast<int>(config.shard_count), config.partition_alpha,
-                         static_cast<Seed>(config.seed));
-  return std::move(parts[static_cast<std::size_t>(config.shard_index)]);
+  auto parts =
+      partition(kind, labels, place.size, config.partition_alpha, static_cast<Seed>(config.seed));
+  return std::move(parts[static_cast<std::size_t>(place.rank)]);
+}
+
+// "0,0,1,1"
+std::vector<int> parse_world(const std::string& text) {
+  std::vector<int> devices;
+  for (const std::string& part : split(text, ',')) {
+    int device = -1;
+    const auto parsed = std::from_chars(part.data(), part.data() + part.size(), device);
+    if (parsed.ec != std::errc{} || parsed.ptr != part.data() + part.size() || device < 0) {
+      throw ConfigError("--world takes the GPU of each worker, e.g. 0,0,1,1; got '" + text + "'");
+    }
+    devices.push_back(device);
+  }
+  return devices;
+}
+
+BucketSizes bucket_sizes(const RunConfig& config) {
+  constexpr double kMebibyte = 1 << 20;
+  BucketSizes sizes;
+  sizes.first_bytes = static_cast<std::int64_t>(config.first_bucket * kMebibyte);
+  if (config.bucket == "auto") return sizes;
+  double mebibytes = 0;
+  const char* end = config.bucket.data() + config.bucket.size();
+  const auto parsed = std::from_chars(config.bucket.data(), end, mebibytes);
+  if (parsed.ec != std::errc{} || parsed.ptr != end || !(mebibytes >= 0.001 && mebibytes <= 1e6)) {
+    throw ConfigError("--bucket takes MiB from 0.001 to 1000000, or auto; got '" + config.bucket +
+                      "'");
+  }
+  sizes.bytes = static_cast<std::int64_t>(mebibytes * kMebibyte);
+  return sizes;
+}
+
+StatisticsPolicy statistics_policy(const std::string& name) {
+  if (name == "mean") return StatisticsPolicy::kMean;
+  return name == "synchronised" ? StatisticsPolicy::kSynchronised : StatisticsPolicy::kFirstRank;
 }
 
 }  // namespace
+
+std::chrono::nanoseconds patience(const RunConfig& config) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(config.peer_timeout));
+}
 
 std::unique_ptr<DataSplits> open_data(const RunConfig& config, const SearchPath& search) {
   DataRequest request;
@@ -61,7 +106,8 @@ std::unique_ptr<DataSplits> open_data(const RunConfig& config, const SearchPath&
   return load_data(request);
 }
 
-std::unique_ptr<Model> build_model(const RunConfig& config, const Dataset& data) {
+std::unique_ptr<Model> build_model(const RunConfig& config, const Dataset& data,
+                                   InitialWeights weights) {
   const SampleShape shape = data.shape();
   const ModelOptions options{.channels = shape.channels,
                              .height = shape.height,
@@ -71,8 +117,11 @@ std::unique_ptr<Model> build_model(const RunConfig& config, const Dataset& data)
                              .depth = config.depth,
                              .widen = config.widen,
                              .growth = config.growth};
-  return models().make(config.model, options,
-                       make_generator(derive_seed(static_cast<Seed>(config.seed), "initialize")));
+  at::Generator generator;
+  if (weights == InitialWeights::kFromSeed) {
+    generator = make_generator(derive_seed(static_cast<Seed>(config.seed), "initialize"));
+  }
+  return models().make(config.model, options, std::move(generator));
 }
 
 std::int64_t choose_threads(const RunConfig& config, const Model& model, std::int64_t cores) {
@@ -95,42 +144,78 @@ bool wants_channels_last(const RunConfig& config, const Model& model) {
   return false;
 }
 
-ReplicaOptions replica_options(const RunConfig& config, const Model& model) {
+at::Device worker_device(const RunConfig& config, const WorkerPlace& place) {
+  if (!config.world.empty()) {
+    const std::vector<int> devices = parse_world(config.world);
+    if (static_cast<int>(devices.size()) != place.size) {
+      throw ConfigError("--world names the GPUs of " + std::to_string(devices.size()) +
+                        " workers, but there are " + std::to_string(place.size));
+    }
+    return parse_device("cuda:" + std::to_string(devices[static_cast<std::size_t>(place.rank)]));
+  }
+  const at::Device device = parse_device(config.device);
+  if (config.device != "cuda" || place.size == 1) return device;
+  return {device.type(), static_cast<c10::DeviceIndex>(place.host_rank % cuda_device_count())};
+}
+
+ReplicaOptions replica_options(const RunConfig& config, const Model& model, at::Device device) {
   return {.optimizer = config.optimizer,
           .optimizer_options = {.momentum = config.momentum,
                                 .nesterov = config.nesterov,
                                 .beta1 = config.beta1,
                                 .beta2 = config.beta2,
                                 .epsilon = config.epsilon},
-          .device = parse_device(config.device),
+          .device = device,
           .channels_last = wants_channels_last(config, model),
           .weight_decay = config.weight_decay,
           .decay_normalization = !config.no_norm_decay,
           .clip_norm = config.clip_norm};
 }
 
-SampleOrder sample_order(const RunConfig& config, const Dataset& train) {
+std::int64_t batch_of_all(const RunConfig& config, int workers) {
+  return config.batch * config.accumulate * (config.method == "data-parallel" ? 1 : workers);
+}
+
+SampleOrder sample_order(const RunConfig& config, const Dataset& train, const WorkerPlace& place,
+                         const OrderStart& start) {
   return SampleOrder({.samples = train.size(),
-                      .partition = own_samples(config, train),
-                      .batch = config.batch * config.accumulate,
-                      .rank = static_cast<Rank>(config.shard_index),
-                      .workers = static_cast<int>(config.shard_count),
+                      .partition = own_samples(config, train, place),
+                      .batch_of_all = batch_of_all(config, place.size),
+                      .rank = place.rank,
+                      .workers = place.size,
                       .seed = static_cast<Seed>(config.seed),
                       .shuffle = config.shuffle,
-                      .drop_last = config.drop_last});
+                      .drop_last = config.drop_last,
+                      .start = start});
+}
+
+MethodOptions method_options(const RunConfig& config, const Membership& member) {
+  MethodOptions options;
+  options.rank = member.rank;
+  options.size = member.size;
+  options.control = member.control.get();
+  options.gradients = member.gradients.get();
+  options.gradients_on_device = member.gradients_on_device;
+  options.activity = member.activity.get();
+  options.buckets = bucket_sizes(config);
+  options.tune_buckets = config.bucket == "auto";
+  options.statistics = statistics_policy(config.batch_norm);
+  options.average_every = config.average_every;
+  options.compare_every = config.check_replicas;
+  options.patience = patience(config);
+  return options;
 }
 
 Step total_steps(const RunConfig& config, const SampleOrder& order) {
-  return config.iterations > 0 ? config.iterations : config.epochs * order.steps_per_epoch();
+  return config.iterations > 0 ? config.iterations : order.steps_until(config.epochs);
 }
 
 std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const SampleOrder& order) {
   ScheduleOptions options;
-  options.lr = scaled_lr(config.lr, parse_lr_scaling(config.lr_scaling),
-                         static_cast<double>(config.batch * config.accumulate),
-                         static_cast<double>(config.base_batch));
-  options.total_epochs = static_cast<double>(total_steps(config, order)) /
-                         static_cast<double>(order.steps_per_epoch());
+  options.lr =
+      scaled_lr(config.lr, parse_lr_scaling(config.lr_scaling),
+                static_cast<double>(order.batch_of_all()), static_cast<double>(config.base_batch));
+  options.total_epochs = order.epochs_at(total_steps(config, order));
   options.step_size = config.lr_step_size;
   options.gamma = config.lr_gamma;
   options.milestones = config.lr_milestones;
@@ -145,27 +230,31 @@ std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const Samp
   return with_warmup(std::move(schedule), config.warmup_from, config.warmup_epochs);
 }
 
-EvaluatorOptions evaluator_options(const RunConfig& config, const Model& model) {
+EvaluatorOptions evaluator_options(const RunConfig& config, const Model& model, at::Device device) {
   return {.batch = config.eval_batch,
           .loader_threads = static_cast<int>(config.loader_threads),
-          .placement = {parse_device(config.device), wants_channels_last(config, model)}};
+          .placement = {device, wants_channels_last(config, model)}};
 }
 
 TrainerOptions trainer_options(const RunConfig& config, const Model& model,
-                               const SampleOrder& order) {
-  const Step epoch = order.steps_per_epoch();
+                               const SampleOrder& order, const WorkerPlace& place) {
   TrainerOptions options;
+  const at::Device device = worker_device(config, place);
+  // What a worker takes in one forward pass when it takes several for a step.
+  const std::int64_t pass = (order.batch_size() + config.accumulate - 1) / config.accumulate;
   options.step = {.seed = static_cast<Seed>(config.seed),
-                  .rank = static_cast<Rank>(config.shard_index),
+                  .rank = place.rank,
+                  .workers = place.size,
                   .label_smoothing = config.label_smoothing,
-                  .pass_samples = config.accumulate > 1 ? config.batch : 0,
-                  .device = parse_device(config.device)};
-  options.evaluation = evaluator_options(config, model);
+                  .pass_samples = config.accumulate > 1 ? pass : 0,
+                  .device = device};
+  options.evaluation = evaluator_options(config, model, device);
   options.placement = options.evaluation.placement;
   options.total_steps = total_steps(config, order);
-  options.eval_every_steps = config.eval_every * epoch;
-  options.checkpoint_every_steps = config.checkpoint_every > 0 ? config.checkpoint_every : epoch;
+  options.eval_every_epochs = config.eval_every;
+  options.checkpoint_every_steps = config.checkpoint_every;
   options.record_every_steps = config.record_every;
+  options.agree_every_steps = config.average_every;
   options.target_accuracy = config.target_accuracy;
   options.loader_threads = static_cast<int>(config.loader_threads);
   return options;

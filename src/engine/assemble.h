@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "collectives/membership.h"
 #include "config/run_config.h"
 #include "data/registry.h"
 #include "data/sample_order.h"
@@ -18,29 +19,53 @@ namespace cohort {
 // Folders in which data sets are looked for, after --data-dir.
 using SearchPath = std::vector<std::filesystem::path>;
 
+// Which worker of the run something is built for.
+struct WorkerPlace {
+  Rank rank = 0;
+  int size = 1;
+  int host_rank = 0;  // among the workers of its host
+};
+
 std::unique_ptr<DataSplits> open_data(const RunConfig& config, const SearchPath& search);
 
-// With initial weights drawn from the seed. Lives in main memory until a Replica moves it.
-std::unique_ptr<Model> build_model(const RunConfig& config, const Dataset& data);
+// With initial weights drawn from the seed. Lives in main memory until a Replica moves it. A worker
+// that gets its weights from the first one need not draw them.
+enum class InitialWeights { kFromSeed, kLater };
+std::unique_ptr<Model> build_model(const RunConfig& config, const Dataset& data,
+                                   InitialWeights weights = InitialWeights::kFromSeed);
 
-// The compute threads to use on `cores` cores when the user left it to us (--threads 0): all of
-// them, or one when a step is too little work to be worth waking a second. Depends on nothing that
-// varies from run to run.
+// The compute threads a worker is to use when it has `cores` cores for itself and the user left it
+// to us (--threads 0): all of them, or one when a step is too little work to be worth waking a
+// second. Depends on nothing that varies from run to run.
 std::int64_t choose_threads(const RunConfig& config, const Model& model, std::int64_t cores);
 
 bool wants_channels_last(const RunConfig& config, const Model& model);
 
-ReplicaOptions replica_options(const RunConfig& config, const Model& model);
+// The device that a worker computes on. Throws ConfigError when --device or --world name one that
+// is not there.
+at::Device worker_device(const RunConfig& config, const WorkerPlace& place);
 
-// The order of the configured shard; one batch is one step.
-SampleOrder sample_order(const RunConfig& config, const Dataset& train);
+ReplicaOptions replica_options(const RunConfig& config, const Model& model, at::Device device);
+
+// A worker's order; one batch is one step. `start`: where a run that goes on stands.
+SampleOrder sample_order(const RunConfig& config, const Dataset& train, const WorkerPlace& place,
+                         const OrderStart& start = {});
+
+// How long to wait for a worker that is late.
+std::chrono::nanoseconds patience(const RunConfig& config);
+
+// Samples of all workers in one step.
+std::int64_t batch_of_all(const RunConfig& config, int workers);
 
 Step total_steps(const RunConfig& config, const SampleOrder& order);
+
+// What a worker's method is built from. The caller adds the arrival log.
+MethodOptions method_options(const RunConfig& config, const Membership& member);
 
 std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const SampleOrder& order);
 
 TrainerOptions trainer_options(const RunConfig& config, const Model& model,
-                               const SampleOrder& order);
-EvaluatorOptions evaluator_options(const RunConfig& config, const Model& model);
+                               const SampleOrder& order, const WorkerPlace& place);
+EvaluatorOptions evaluator_options(const RunConfig& config, const Model& model, at::Device device);
 
 }  // namespace cohort

@@ -21,13 +21,15 @@ c10::Device parse_device(const std::string& name) {
     throw ConfigError(advice);
   }
   const int index = std::stoi(digits);
-  const int count = static_cast<int>(torch::cuda::device_count());
+  const int count = cuda_device_count();
   if (index >= count) {
     throw ConfigError("--device " + name + ": there are " + std::to_string(count) +
                       " GPUs, numbered from 0");
   }
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
+
+int cuda_device_count() { return static_cast<int>(torch::cuda::device_count()); }
 
 void synchronize(c10::Device device) {
   if (device.is_cuda()) torch::cuda::synchronize(device.index());

@@ -2,29 +2,69 @@
 
 #include <c10/core/GradMode.h>
 
+#include <cstring>
+#include <numeric>
+
+#include "collectives/chunks.h"
 #include "core/clock.h"
+#include "core/error.h"
 #include "engine/classification.h"
 
 namespace cohort {
+namespace {
 
-Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions& options) {
+ClassificationSums::Values evaluate_range(Model& model, const Dataset& dataset, Range range,
+                                          const EvaluatorOptions& options) {
+  ClassificationSums sums;
+  if (range.size == 0) return sums.values();
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(range.size));
+  std::iota(samples.begin(), samples.end(), range.begin);
+  const SampleOrder order({.samples = range.size,
+                           .partition = std::move(samples),
+                           .batch = options.batch,
+                           .shuffle = false});
+  Loader loader = make_loader(
+      dataset, order, {.threads = options.loader_threads, .last_step = order.steps_per_epoch()},
+      options.placement.device);
+  for (Step step = 0; step < order.steps_per_epoch(); ++step) {
+    const BatchTensors batch = to_tensors(loader.next(), dataset.shape(), options.placement);
+    const at::Tensor logits = model.forward(batch.inputs);
+    sums.add(classification_loss(model, logits, batch.labels, 0.0), logits, batch.labels);
+  }
+  return sums.values();
+}
+
+// In the order of the ranks, so that all add up to the same bits.
+ClassificationSums::Values sum_of_all(const ClassificationSums::Values& own,
+                                      const WorkerGroup& group) {
+  using Values = ClassificationSums::Values;
+  static_assert(std::is_trivially_copyable_v<Values>);
+  Values total;
+  for (const std::string& bytes : group.gather({reinterpret_cast<const char*>(&own), sizeof own})) {
+    if (bytes.size() != sizeof(Values)) throw PeerError("a worker sent no evaluation");
+    Values part;
+    std::memcpy(&part, bytes.data(), sizeof part);
+    total.loss += part.loss;
+    total.top1 += part.top1;
+    total.top5 += part.top5;
+    total.samples += part.samples;
+  }
+  return total;
+}
+
+}  // namespace
+
+Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions& options,
+                    const WorkerGroup& group) {
   Evaluation result;
   const bool was_training = model.store().training();
   model.store().set_training(false);
   {
     const StopWatch watch(result.seconds);
     const c10::NoGradGuard no_grad;
-    const SampleOrder order({.samples = dataset.size(), .batch = options.batch, .shuffle = false});
-    Loader loader = make_loader(
-        dataset, order, {.threads = options.loader_threads, .last_step = order.steps_per_epoch()},
-        options.placement.device);
-    ClassificationSums sums;
-    for (Step step = 0; step < order.steps_per_epoch(); ++step) {
-      const BatchTensors batch = to_tensors(loader.next(), dataset.shape(), options.placement);
-      const at::Tensor logits = model.forward(batch.inputs);
-      sums.add(classification_loss(model, logits, batch.labels, 0.0), logits, batch.labels);
-    }
-    const ClassificationSums::Values values = sums.values();
+    const Range mine = chunk_of(dataset.size(), group.size(), group.rank());
+    const ClassificationSums::Values values =
+        sum_of_all(evaluate_range(model, dataset, mine, options), group);
     const auto samples = static_cast<double>(values.samples);
     result.loss = values.loss / samples;
     result.top1 = static_cast<double>(values.top1) / samples;

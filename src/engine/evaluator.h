@@ -1,10 +1,11 @@
-// Loss and accuracy of a model on a whole data set: every sample once, in order.
+// Loss and accuracy of a model on a whole data set: every sample once, whoever evaluates it.
 #pragma once
 
 #include <cstdint>
 
 #include "data/dataset.h"
 #include "engine/batch_tensors.h"
+#include "engine/worker_group.h"
 #include "models/model.h"
 
 namespace cohort {
@@ -23,8 +24,10 @@ struct EvaluatorOptions {
   BatchPlacement placement = {};
 };
 
-// The model is in training mode again afterwards if it was before; its parameters and statistics
-// do not change.
-Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions& options);
+// Each worker evaluates its part of the samples, and all get the result of the whole. Their models
+// must be equal. The model is in training mode again afterwards if it was before; its parameters
+// and statistics do not change.
+Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions& options,
+                    const WorkerGroup& group = {});
 
 }  // namespace cohort

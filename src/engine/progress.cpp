@@ -42,7 +42,18 @@ class Pace {
     start_ = Clock::now();
   }
   void step(Step done) { done_ = done; }
-  void recorded(const StepRecord& record) { last_ = record; }
+  // The workers' records of the same steps become one.
+  void recorded(const StepRecord& record) {
+    if (record.step != last_.step) {
+      last_ = record;
+      return;
+    }
+    const auto before = static_cast<double>(last_.samples);
+    const auto added = static_cast<double>(record.samples);
+    last_.loss = (last_.loss * before + record.loss * added) / (before + added);
+    last_.top1 = (last_.top1 * before + record.top1 * added) / (before + added);
+    last_.samples += record.samples;
+  }
 
   std::string text() const {
     const Step epochs = (plan_.total_steps + plan_.steps_per_epoch - 1) / plan_.steps_per_epoch;
@@ -154,8 +165,19 @@ class Quiet final : public Progress {
   std::FILE* out_;
 };
 
+class Silent final : public Progress {
+ public:
+  void begin(const ProgressPlan&, Step) override {}
+  void step(Step) override {}
+  void recorded(const StepRecord&) override {}
+  void evaluated(const EvaluationRecord&) override {}
+  void note(const std::string&) override {}
+  void end() override {}
+};
+
 }  // namespace
 
+std::unique_ptr<Progress> make_silent_progress() { return std::make_unique<Silent>(); }
 std::unique_ptr<Progress> make_progress_bar(std::FILE* out) { return std::make_unique<Bar>(out); }
 std::unique_ptr<Progress> make_plain_progress(std::FILE* out) {
   return std::make_unique<Plain>(out);

@@ -23,8 +23,9 @@ class Progress {
  public:
   virtual ~Progress() = default;
   virtual void begin(const ProgressPlan& plan, Step first_step) = 0;
-  virtual void step(Step done) = 0;                     // after every step
-  virtual void recorded(const StepRecord& record) = 0;  // after every record
+  virtual void step(Step done) = 0;  // after every step
+  // After every record; with several workers one call for each, one after another.
+  virtual void recorded(const StepRecord& record) = 0;
   virtual void evaluated(const EvaluationRecord& record) = 0;
   virtual void note(const std::string& line) = 0;  // something worth a line
   virtual void end() = 0;
@@ -36,5 +37,7 @@ std::unique_ptr<Progress> make_progress_bar(std::FILE* out);
 std::unique_ptr<Progress> make_plain_progress(std::FILE* out);
 // Notes only, which may be warnings.
 std::unique_ptr<Progress> make_quiet_progress(std::FILE* out);
+// Nothing at all, for workers whose progress another one shows.
+std::unique_ptr<Progress> make_silent_progress();
 
 }  // namespace cohort

@@ -34,42 +34,50 @@ void add(StepTimes& total, const StepTimes& part) {
   total.update_seconds += part.update_seconds;
 }
 
-bool due(Step done, Step every) { return every > 0 && done % every == 0; }
-
 }  // namespace
 
 Trainer::Trainer(const TrainerParts& parts, const TrainerOptions& options)
     : parts_(parts), options_(options), start_(Clock::now()) {}
 
-double Trainer::epoch_at(Step step) const {
-  return static_cast<double>(step) / static_cast<double>(parts_.order.steps_per_epoch());
-}
+double Trainer::epoch_at(Step step) const { return parts_.order.epochs_at(step); }
 
 double Trainer::now() const { return earlier_seconds_ + seconds_between(start_, Clock::now()); }
 
 void Trainer::resume(const LoadedCheckpoint& checkpoint) {
   restore(checkpoint, parts_.replica, parts_.method);
-  done_ = checkpoint.step;
+  if (!checkpoint.extra.contains("engine")) {
+    throw FileError(checkpoint.folder.string() + ": its manifest lacks the engine's state");
+  }
+  resume_at(checkpoint.step, checkpoint.extra.at("engine"), checkpoint.folder.string());
+}
+
+void Trainer::resume_at(Step step, const nlohmann::json& engine, const std::string& source) {
+  done_ = step;
   recorded_ = done_;
   saved_ = done_;
   try {
-    const nlohmann::json& state = checkpoint.extra.at("engine");
-    earlier_seconds_ = state.at("seconds");
-    evaluated_ = state.at("evaluated_step");
-    if (state.contains("last")) outcome_.last = evaluation_from(state.at("last"));
-    if (state.contains("best")) {
-      outcome_.best = evaluation_from(state.at("best"));
-      outcome_.best_step = state.at("best_step");
+    earlier_seconds_ = engine.at("seconds");
+    evaluated_ = engine.at("evaluated_step");
+    if (engine.contains("last")) outcome_.last = evaluation_from(engine.at("last"));
+    if (engine.contains("best")) {
+      outcome_.best = evaluation_from(engine.at("best"));
+      outcome_.best_step = engine.at("best_step");
     }
   } catch (const nlohmann::json::exception& error) {
-    throw FileError(checkpoint.folder.string() +
-                    ": its manifest lacks the engine's state: " + error.what());
+    throw FileError(source + ": its manifest lacks the engine's state: " + error.what());
   }
 }
 
 nlohmann::json Trainer::engine_state() const {
-  nlohmann::json state = {
-      {"seconds", now()}, {"epoch", epoch_at(done_)}, {"evaluated_step", evaluated_}};
+  const OrderStart place = parts_.order.place_at(done_);
+  const OrderStart& start = parts_.order.start();
+  nlohmann::json state = {{"seconds", now()},
+                          {"epoch", epoch_at(done_)},
+                          {"evaluated_step", evaluated_},
+                          {"order",
+                           {{"batch_of_all", parts_.order.batch_of_all()},
+                            {"started_at", {start.step, start.epoch, start.position}},
+                            {"stands_at", {place.step, place.epoch, place.position}}}}};
   if (parts_.metrics_bytes) state["metrics_bytes"] = parts_.metrics_bytes();
   if (outcome_.last) state["last"] = to_json(*outcome_.last);
   if (outcome_.best) {
@@ -88,6 +96,7 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   start_ = Clock::now();
   event(done_ == 0 ? "start" : "resume", fmt::format("from step {}", done_));
   parts_.method.start(parts_.replica);
+  clock_offsets_ = parts_.group.clock_offsets();
   parts_.progress.begin({options_.total_steps, parts_.order.steps_per_epoch()}, done_);
   try {
     train_until_done(stop);
@@ -96,7 +105,7 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
     throw;
   }
   parts_.method.settle(parts_.replica);
-  const bool interrupted = stop && done_ < options_.total_steps;
+  const bool interrupted = stopping_ && done_ < options_.total_steps;
   // A person who pressed Ctrl-C waits for the checkpoint, not for an evaluation.
   if (!interrupted) evaluate_now();
   if (target_reached()) outcome_.reason = StopReason::kTargetReached;
@@ -104,6 +113,7 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   checkpoint_now(Occasion::kLast);
   outcome_.steps = done_;
   outcome_.seconds = now();
+  if (parts_.traffic) outcome_.traffic = parts_.traffic();
   event(interrupted ? "interrupt" : "finish", fmt::format("after {} steps", done_));
   parts_.metrics.flush();
   parts_.progress.end();
@@ -117,11 +127,18 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
       options_.placement.device);
   TrainingStep step(parts_.model, parts_.replica, parts_.method, options_.step);
   parts_.model.store().set_training(true);
-  while (done_ < options_.total_steps && !stop && !target_reached()) {
+  stopping_ = parts_.group.any(stop);
+  while (done_ < options_.total_steps && !stopping_ && !target_reached()) {
     one_step(loader, step);
-    const bool record = due(done_, options_.record_every_steps);
-    const bool evaluation = due(done_, options_.eval_every_steps);
-    const bool checkpoint = due(done_, options_.checkpoint_every_steps);
+    if (done_ % options_.agree_every_steps == 0) stopping_ = parts_.group.any(stop);
+    const std::int64_t epochs = parts_.order.epochs_ended_at(done_);
+    const bool evaluation =
+        options_.eval_every_epochs > 0 && epochs > 0 && epochs % options_.eval_every_epochs == 0;
+    const bool checkpoint = options_.checkpoint_every_steps > 0
+                                ? done_ % options_.checkpoint_every_steps == 0
+                                : epochs > 0;
+    const bool record = options_.record_when ? options_.record_when(done_)
+                                             : done_ % options_.record_every_steps == 0;
     if (record || evaluation || checkpoint) step.check_losses();  // never save what diverged
     if (record) record_steps();
     if (evaluation) evaluate_now();
@@ -132,20 +149,21 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
 
 void Trainer::one_step(Loader& loader, TrainingStep& step) {
   StepTimes times;
+  parts_.group.doing(done_, Phase::kLoading);
   const Clock::time_point asked = Clock::now();
   const LoadedBatch loaded = loader.next();
   times.data_seconds = seconds_between(asked, Clock::now());
+  parts_.group.doing(done_, Phase::kComputing);
+  if (parts_.arrivals != nullptr) parts_.arrivals->begin(done_, times.data_seconds);
   BatchTensors batch;
   {
     const StopWatch watch(times.compute_seconds);
     batch = to_tensors(loaded, parts_.train.shape(), options_.placement);
   }
-  // A shard may have no sample left in an epoch's last batch: nothing to learn, nothing to do.
-  if (loaded.size() > 0) {
-    step.run(batch, {done_, parts_.schedule.at(epoch_at(done_))}, sums_, times);
-  }
+  const std::int64_t samples_of_all = parts_.order.samples_of_all(done_);
+  step.run(batch, samples_of_all, {done_, parts_.schedule.at(epoch_at(done_))}, sums_, times);
   add(times_, times);
-  outcome_.samples_now += batch.labels.size(0);
+  outcome_.samples_now += samples_of_all;
   ++done_;
   ++outcome_.steps_now;
   if (outcome_.steps_now == 1) outcome_.first_step_seconds = seconds_between(start_, Clock::now());
@@ -154,37 +172,63 @@ void Trainer::one_step(Loader& loader, TrainingStep& step) {
 
 void Trainer::record_steps() {
   if (recorded_ == done_) return;
-  const ClassificationSums::Values sums = sums_.values();
-  if (sums.samples == 0) return;
-  const auto samples = static_cast<double>(sums.samples);
-  StepRecord record;
-  record.time_seconds = now();
-  record.rank = options_.step.rank;
-  record.step = done_;
-  record.epoch = epoch_at(done_);
-  record.loss = sums.loss / samples;
-  record.top1 = static_cast<double>(sums.top1) / samples;
-  record.top5 = static_cast<double>(sums.top5) / samples;
-  record.lr = parts_.schedule.at(epoch_at(done_ - 1));
-  record.samples = sums.samples;
-  record.data_seconds = times_.data_seconds;
-  record.compute_seconds = times_.compute_seconds;
-  record.exchange_seconds = times_.exchange_seconds;
-  record.update_seconds = times_.update_seconds;
-  record.steps = done_ - recorded_;
-  parts_.metrics.record(record);
-  parts_.progress.recorded(record);
+  RankReport own{sums_.values(), times_, {}, {}};
+  if (parts_.traffic) {
+    const Traffic now = parts_.traffic();
+    own.traffic = {now.sent - traffic_.sent, now.received - traffic_.received};
+    traffic_ = now;
+  }
+  if (parts_.arrivals != nullptr) own.arrivals = parts_.arrivals->take();
+  record_ranks(gather_reports(own, parts_.group));
   add(outcome_.times, times_);
   times_ = {};
   sums_.reset();
   recorded_ = done_;
 }
 
+void Trainer::record_ranks(const std::vector<RankReport>& reports) {
+  if (!parts_.group.is_first()) return;
+  std::vector<std::vector<StepArrivals>> arrivals;
+  for (const RankReport& report : reports) arrivals.push_back(report.arrivals);
+  const std::vector<Lateness> late = find_late(arrivals, clock_offsets_);
+  outcome_.late.resize(reports.size());
+  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+    const RankReport& report = reports[rank];
+    outcome_.late[rank].add(late[rank]);
+    if (report.sums.samples == 0) continue;
+    const auto samples = static_cast<double>(report.sums.samples);
+    StepRecord record;
+    record.time_seconds = now();
+    record.rank = static_cast<Rank>(rank);
+    record.step = done_;
+    record.epoch = epoch_at(done_);
+    record.loss = report.sums.loss / samples;
+    record.top1 = static_cast<double>(report.sums.top1) / samples;
+    record.top5 = static_cast<double>(report.sums.top5) / samples;
+    record.lr = parts_.schedule.at(epoch_at(done_ - 1));
+    record.samples = report.sums.samples;
+    record.data_seconds = report.times.data_seconds;
+    record.compute_seconds = report.times.compute_seconds;
+    record.exchange_seconds = report.times.exchange_seconds;
+    record.update_seconds = report.times.update_seconds;
+    record.steps = done_ - recorded_;
+    record.bytes_sent = report.traffic.sent;
+    record.bytes_received = report.traffic.received;
+    if (reports.size() > 1) {
+      record.late_seconds = late[rank].seconds;
+      record.late_data_seconds = late[rank].data_seconds;
+    }
+    parts_.metrics.record(record);
+    parts_.progress.recorded(record);
+  }
+}
+
 void Trainer::evaluate_now() {
   if (parts_.test == nullptr || evaluated_ == done_) return;
   record_steps();
+  parts_.group.doing(done_, Phase::kEvaluating);
   parts_.method.settle(parts_.replica);
-  const Evaluation result = evaluate(parts_.model, *parts_.test, options_.evaluation);
+  const Evaluation result = evaluate(parts_.model, *parts_.test, options_.evaluation, parts_.group);
   outcome_.evaluation_seconds += result.seconds;
   outcome_.last = result;
   if (!outcome_.best || result.top1 > outcome_.best->top1) {
@@ -205,16 +249,24 @@ void Trainer::checkpoint_now(Occasion occasion) {
   record_steps();
   const bool best = best_unsaved_ && outcome_.best_step == done_;
   // What was saved before it was evaluated is saved again when it turns out to be the best.
-  if (parts_.checkpoints == nullptr || (saved_ == done_ && !best)) return;
+  if (!options_.save_checkpoints || (saved_ == done_ && !best)) return;
+  parts_.group.doing(done_, Phase::kSaving);
   parts_.method.settle(parts_.replica);
+  const bool failed = parts_.checkpoints != nullptr && !save(best, occasion);
+  // Whether there is one decides what everybody does next.
+  if (parts_.group.any(failed)) return;
+  saved_ = done_;
+  if (best) best_unsaved_ = false;
+}
+
+bool Trainer::save(bool best, Occasion occasion) {
   const StopWatch watch(outcome_.checkpoint_seconds);
   try {
     event("checkpoint", best ? "best so far" : "");
     parts_.metrics.flush();
     const Snapshot snapshot(parts_.replica, parts_.method, done_, engine_state());
     parts_.checkpoints->save(snapshot.contents(), best);
-    saved_ = done_;
-    if (best) best_unsaved_ = false;
+    return true;
   } catch (const FileError& error) {
     // A full disk costs a checkpoint, not the training: the next one may succeed. At the end there
     // is no next one.
@@ -225,6 +277,7 @@ void Trainer::checkpoint_now(Occasion occasion) {
       event("checkpoint-failed", error.what());
     } catch (const FileError&) {  // the same full disk; it has been said above
     }
+    return false;
   }
 }
 

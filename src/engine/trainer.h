@@ -1,7 +1,10 @@
 // The training loop of one worker: batches in, records and checkpoints out.
 //
-// It owns nothing it works on and reads no configuration: apps/ builds the parts and hands them
+// It owns nothing it works on and reads no configuration: worker.h builds the parts and hands them
 // over. Used from one thread; `stop` may be set from any, also by a signal handler.
+//
+// The trainers of a group run in step: they evaluate, save and stop after the same steps, because
+// everything that decides it is equal on all or agreed upon. The first one's records tell of all.
 #pragma once
 
 #include <atomic>
@@ -15,7 +18,11 @@
 #include "data/sample_order.h"
 #include "engine/evaluator.h"
 #include "engine/progress.h"
+#include "engine/rank_report.h"
 #include "engine/training_step.h"
+#include "engine/worker_group.h"
+#include "methods/arrival_log.h"
+#include "methods/lateness.h"
 #include "metrics/metrics_sink.h"
 #include "schedules/learning_rate.h"
 #include "storage/checkpoint_store.h"
@@ -32,7 +39,10 @@ struct TrainerParts {
   const SampleOrder& order;       // one batch of it is one step
   MetricsSink& metrics;
   Progress& progress;
-  CheckpointStore* checkpoints = nullptr;                  // null: none are written
+  WorkerGroup group = {};
+  ArrivalLog* arrivals = nullptr;              // which the method writes too; may be null
+  std::function<Traffic()> traffic = nullptr;  // of this worker so far
+  CheckpointStore* checkpoints = nullptr;      // null: this worker writes none
   std::function<std::uint64_t()> metrics_bytes = nullptr;  // what a checkpoint notes of the log
 };
 
@@ -41,9 +51,12 @@ struct TrainerOptions {
   BatchPlacement placement;
   EvaluatorOptions evaluation;
   Step total_steps = 0;
-  Step eval_every_steps = 0;        // 0: at the end only
-  Step checkpoint_every_steps = 0;  // 0: at the end only
+  std::int64_t eval_every_epochs = 0;  // 0: at the end only
+  bool save_checkpoints = true;        // the same for all workers, whoever writes
+  Step checkpoint_every_steps = 0;     // 0: at the end of every epoch
   Step record_every_steps = 50;
+  std::function<bool(Step)> record_when = nullptr;  // instead: after which steps
+  Step agree_every_steps = 1;                       // how often workers agree whether to stop
   double target_accuracy = 0;  // stop at this top-1 share of the test set; 0: never
   int loader_threads = 1;
 };
@@ -54,15 +67,17 @@ struct TrainingOutcome {
   StopReason reason = StopReason::kFinished;
   Step steps = 0;                  // of the whole run, earlier sittings included
   double seconds = 0;              // likewise
-  StepTimes times;                 // of this sitting
+  StepTimes times;                 // of this sitting, this worker's
   Step steps_now = 0;              // of this sitting
-  std::int64_t samples_now = 0;    // trained on in this sitting
+  std::int64_t samples_now = 0;    // all workers trained on in this sitting
   double evaluation_seconds = 0;   // of this sitting
   double checkpoint_seconds = 0;   // of this sitting
   double first_step_seconds = 0;   // from the call of run() to the end of the first step
   std::optional<Evaluation> last;  // on the test set
   std::optional<Evaluation> best;
   Step best_step = 0;
+  std::vector<Lateness> late;  // by worker, in this sitting; known to the first one only
+  Traffic traffic;             // of this worker, in this sitting
 };
 
 class Trainer {
@@ -71,6 +86,9 @@ class Trainer {
 
   // Goes on from a checkpoint instead of the beginning. Throws FileError.
   void resume(const LoadedCheckpoint& checkpoint);
+  // The same for a worker that gets its tensors from the first one: `engine` is the checkpoint's
+  // "engine" member, `source` names it in messages.
+  void resume_at(Step step, const nlohmann::json& engine, const std::string& source);
 
   // Trains until the plan is fulfilled, the target is reached or `stop` is set; the step under way
   // is finished and a checkpoint written in each case.
@@ -80,9 +98,11 @@ class Trainer {
   void train_until_done(const std::atomic<bool>& stop);
   void one_step(Loader& loader, TrainingStep& step);
   void record_steps();
+  void record_ranks(const std::vector<RankReport>& reports);
   void evaluate_now();
   enum class Occasion { kOnTheWay, kLast };
   void checkpoint_now(Occasion occasion = Occasion::kOnTheWay);
+  bool save(bool best, Occasion occasion);
   void event(const char* name, const std::string& detail);
   double epoch_at(Step step) const;
   double now() const;
@@ -96,11 +116,14 @@ class Trainer {
   Step recorded_ = 0;          // covered by records
   Step evaluated_ = -1;        // when the model was last evaluated
   Step saved_ = -1;            // when it was last saved
+  bool stopping_ = false;      // agreed upon
   bool best_unsaved_ = false;  // the newest evaluation is the best so far
   double earlier_seconds_ = 0;
   Clock::time_point start_;
   ClassificationSums sums_;  // since the last record
   StepTimes times_;
+  Traffic traffic_;  // at the last record
+  std::vector<double> clock_offsets_;
 };
 
 }  // namespace cohort

@@ -21,8 +21,8 @@ TrainingStep::TrainingStep(Model& model, Replica& replica, UpdateMethod& method,
 
 TrainingStep::~TrainingStep() { replica_.set_gradient_listener(nullptr); }
 
-void TrainingStep::run(const BatchTensors& batch, const StepInfo& info, ClassificationSums& sums,
-                       StepTimes& times) {
+void TrainingStep::run(const BatchTensors& batch, std::int64_t samples_of_all, const StepInfo& info,
+                       ClassificationSums& sums, StepTimes& times) {
   info_ = info;
   {
     const StopWatch watch(times.compute_seconds);
@@ -34,16 +34,21 @@ void TrainingStep::run(const BatchTensors& batch, const StepInfo& info, Classifi
     const std::int64_t pass_samples =
         options_.pass_samples > 0 ? options_.pass_samples : std::max<std::int64_t>(1, samples);
     const std::int64_t passes = (samples + pass_samples - 1) / pass_samples;
+    // The plain mean over workers of gradients weighted so is the gradient of the whole batch's
+    // mean. Exactly 1 but for an epoch's last batch.
+    const double weight = static_cast<double>(samples * options_.workers) /
+                          static_cast<double>(std::max<std::int64_t>(1, samples_of_all));
+    if (passes == 0) empty_pass(batch);
     for (std::int64_t pass = 0; pass < passes; ++pass) {
       replica_.begin_pass(pass + 1 == passes);
       if (passes == 1) {
-        one_pass(batch, 1.0, sums);
+        one_pass(batch, weight, sums);
         continue;
       }
       const std::int64_t begin = pass * pass_samples;
       const std::int64_t size = std::min(pass_samples, samples - begin);
       one_pass({batch.inputs.narrow(0, begin, size), batch.labels.narrow(0, begin, size)},
-               static_cast<double>(size) / static_cast<double>(samples), sums);
+               weight * static_cast<double>(size) / static_cast<double>(samples), sums);
     }
     replica_.finish_backward();
     synchronize(options_.device);
@@ -71,6 +76,13 @@ void TrainingStep::one_pass(const BatchTensors& batch, double share, Classificat
   sums.add(loss, logits, batch.labels);
   // The gradient of the whole batch's mean is the share-weighted sum over its parts.
   (share == 1.0 ? loss : loss.mul(share)).backward();
+}
+
+// Layers that exchange statistics in every pass need every worker in it, also one without samples.
+void TrainingStep::empty_pass(const BatchTensors& batch) {
+  if (!model_.store().statistics_sum()) return;
+  replica_.begin_pass(/*last=*/true);
+  model_.forward(batch.inputs).sum().mul(0.0).backward();
 }
 
 void TrainingStep::check_losses() {

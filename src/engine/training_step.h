@@ -27,6 +27,7 @@ struct StepTimes {
 struct TrainingStepOptions {
   Seed seed = 1;
   Rank rank = 0;
+  int workers = 1;
   double label_smoothing = 0;
   std::int64_t pass_samples = 0;  // samples in one forward pass; 0: the whole batch
   at::Device device = at::kCPU;
@@ -40,17 +41,19 @@ class TrainingStep {
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
 
-  // Adds to `sums` and `times`. Throws RunError if the loss is not finite; the parameters are then
-  // those before the step. (On a device, where reading every loss would slow it down, this is
-  // found out by check_losses().)
-  void run(const BatchTensors& batch, const StepInfo& info, ClassificationSums& sums,
-           StepTimes& times);
+  // One step on this worker's part of a batch, which may be empty; `samples_of_all` is the whole
+  // batch's size. Adds to `sums` and `times`. Throws RunError if the loss is not finite; the
+  // parameters are then those before the step. (On a device, where reading every loss would slow it
+  // down, this is found out by check_losses().)
+  void run(const BatchTensors& batch, std::int64_t samples_of_all, const StepInfo& info,
+           ClassificationSums& sums, StepTimes& times);
 
   // Reads the losses that run() left on the device. Throws RunError naming the first bad step.
   void check_losses();
 
  private:
   void one_pass(const BatchTensors& batch, double share, ClassificationSums& sums);
+  void empty_pass(const BatchTensors& batch);
   void check_loss(double loss, const StepInfo& info) const;
 
   Model& model_;

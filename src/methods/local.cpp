@@ -9,7 +9,7 @@ void Local::update(Replica& replica, const StepInfo& info) { replica.apply_gradi
 std::unique_ptr<UpdateMethod> make_local(const MethodOptions& options) {
   if (options.size != 1) {
     throw ConfigError("--method local trains one worker alone, got " +
-                      std::to_string(options.size) + " workers");
+                      std::to_string(options.size) + " workers: give --method all-reduce");
   }
   return std::make_unique<Local>();
 }

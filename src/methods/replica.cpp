@@ -179,16 +179,16 @@ void Replica::finish_backward() {
   }
 }
 
-double Replica::gradient_scale() const {
-  if (options_.clip_norm <= 0) return 1.0;
-  const double norm = arena_norm(gradients_);
-  return norm > options_.clip_norm ? options_.clip_norm / norm : 1.0;
+double Replica::clipped(double scale) const {
+  if (options_.clip_norm <= 0) return scale;
+  const double norm = scale * arena_norm(gradients_);
+  return norm > options_.clip_norm ? scale * options_.clip_norm / norm : scale;
 }
 
-void Replica::apply_gradients(double lr) {
+void Replica::apply_gradients(double lr, double scale) {
   const StopWatch watch(update_seconds_);
   const c10::NoGradGuard no_grad;
-  UpdateScalars scalars{.lr = lr, .gradient_scale = gradient_scale(), .step = updates_};
+  UpdateScalars scalars{.lr = lr, .gradient_scale = clipped(scale), .step = updates_};
   for (const DecayGroup& group : decay_groups_) {
     scalars.weight_decay = group.weight_decay;
     update_({parameters_, gradients_, slots_}, group.range, scalars);

@@ -79,8 +79,8 @@ class Replica {
   void finish_backward();
   void set_gradient_listener(GradientListener listener) { listener_ = std::move(listener); }
 
-  // One optimizer step along gradients(), clipped if the options say so.
-  void apply_gradients(double lr);
+  // One optimizer step along `scale` x gradients(), clipped if the options say so.
+  void apply_gradients(double lr, double scale = 1);
   std::int64_t updates() const { return updates_; }
   double update_seconds() const { return update_seconds_; }  // spent in apply_gradients() so far
 
@@ -101,7 +101,7 @@ class Replica {
   void watch_gradients();
   void gradient_arrived(std::size_t index);
   at::Tensor view(const at::Tensor& arena, const Segment& segment) const;
-  double gradient_scale() const;
+  double clipped(double scale) const;
 
   Model& model_;
   ReplicaOptions options_;

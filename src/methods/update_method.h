@@ -1,14 +1,21 @@
 // How the ranks of a group keep their replicas learning together.
 //
 // The engine computes gradients; the method decides what is exchanged, with whom, and when the
-// optimizer steps: that order is the method. One object per rank, used from that rank's thread.
+// optimizer steps: that order is the method. Where ranks have different numbers of samples in a
+// step, the engine has weighted their gradients so that the plain mean over the ranks is the mean
+// over all samples. One object per rank, used from that rank's thread.
 // Costs (bytes, time) are measured around the method, never by it.
 #pragma once
 
+#include <chrono>
 #include <string_view>
 
+#include "collectives/collectives.h"
+#include "core/activity.h"
 #include "core/registry.h"
 #include "core/types.h"
+#include "methods/arrival_log.h"
+#include "methods/buckets.h"
 #include "methods/replica.h"
 #include "methods/state_visitor.h"
 
@@ -40,10 +47,28 @@ class UpdateMethod {
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
 
-// What a method is built from.
+enum class StatisticsPolicy {
+  kFirstRank,     // everybody takes rank 0's batch-norm statistics when the method settles
+  kMean,          // everybody takes the mean over the ranks
+  kSynchronised,  // they never differ: the layers exchange them in every pass
+};
+
+// What a method is built from. Everything pointed to outlives the method.
 struct MethodOptions {
   Rank rank = 0;
   int size = 1;
+  Collectives* control = nullptr;    // for the thread that trains; null when alone
+  Collectives* gradients = nullptr;  // for a thread that exchanges meanwhile; null when alone
+  bool gradients_on_device = false;  // Membership's
+  Activity* activity = nullptr;      // null: nobody asks
+  ArrivalLog* arrivals = nullptr;    // null: nobody asks
+
+  BucketSizes buckets = {};
+  bool tune_buckets = false;  // find buckets.bytes by measuring the first steps
+  StatisticsPolicy statistics = StatisticsPolicy::kFirstRank;
+  Step average_every = 1;  // steps that each rank takes alone before the models are averaged
+  Step compare_every = 0;  // steps between comparisons of the replicas; 0: never
+  std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a rank that is late
 };
 
 using MethodRegistry = Registry<UpdateMethod, const MethodOptions&>;

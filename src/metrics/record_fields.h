@@ -24,6 +24,8 @@ void visit_step(Record& record, Visit&& visit) {
   visit("steps", record.steps);
   visit("bytes_sent", record.bytes_sent);
   visit("bytes_received", record.bytes_received);
+  visit("late_seconds", record.late_seconds);
+  visit("late_data_seconds", record.late_data_seconds);
   visit("staleness", record.staleness);
   visit("consensus_distance", record.consensus_distance);
 }

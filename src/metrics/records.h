@@ -33,7 +33,9 @@ struct StepRecord {
   std::int64_t steps = 0;        // steps covered; the four durations are their sums
   std::uint64_t bytes_sent = 0;  // payload bytes this rank sent in the steps covered
   std::uint64_t bytes_received = 0;
-  std::optional<double> staleness = {};  // mean age in steps of the parameters trained on
+  std::optional<double> late_seconds = {};  // by which others had to wait for this rank's gradients
+  std::optional<double> late_data_seconds = {};  // of these, because its batch was not there
+  std::optional<double> staleness = {};          // mean age in steps of the parameters trained on
   std::optional<double> consensus_distance =
       {};  // L2 distance of the parameters to the group's mean
 

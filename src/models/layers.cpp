@@ -18,6 +18,7 @@
 #include "core/error.h"
 #include "models/initializers.h"
 #include "models/linear_function.h"
+#include "models/synchronised_batch_norm.h"
 
 namespace cohort {
 
@@ -72,6 +73,17 @@ BatchNorm2d::BatchNorm2d(const Scope& scope, std::int64_t channels, double epsil
 }
 
 at::Tensor BatchNorm2d::operator()(const at::Tensor& input) const {
+  if (store_->training() && store_->statistics_sum()) {
+    at::Tensor output = synchronised_batch_norm(input, {.weight = weight_->value,
+                                                        .bias = bias_->value,
+                                                        .running_mean = running_mean_->value,
+                                                        .running_var = running_var_->value,
+                                                        .epsilon = epsilon_,
+                                                        .momentum = momentum_,
+                                                        .sum = store_->statistics_sum()});
+    batches_tracked_->value.add_(1);
+    return output;
+  }
   if (store_->training()) {
     // Its variance would be 0 / 0 and poison the running statistics for good.
     if (input.numel() == input.size(1)) {

@@ -46,7 +46,8 @@ class Conv2d {
 };
 
 // Parameters "weight" and "bias"; buffers "running_mean", "running_var" and "num_batches_tracked",
-// as in torch.
+// as in torch. In training mode it normalises over the batches of all ranks where the store has a
+// statistics_sum(), see synchronised_batch_norm.h.
 class BatchNorm2d {
  public:
   BatchNorm2d(const Scope& scope, std::int64_t channels, double epsilon = 1e-5,

@@ -42,6 +42,10 @@ struct Buffer {
 // Fills a freshly allocated tensor in place, drawing from the generator.
 using Initializer = std::function<void(at::Tensor&, at::Generator&)>;
 
+// Replaces a small contiguous float tensor by its element-wise sum over all ranks, in place. All
+// ranks call it equally often, in the same order, with the same sizes.
+using StatisticsSum = std::function<void(at::Tensor&)>;
+
 class ParameterStore {
  public:
   // Initial values are drawn from `generator`, in the order of the calls below, on its device.
@@ -71,10 +75,18 @@ class ParameterStore {
   at::Generator& generator() { return generator_; }
   void set_generator(at::Generator generator) { generator_ = std::move(generator); }
 
+  // With it, batch normalisation in training mode normalises over the batches of all ranks: each
+  // layer calls it once in the forward pass and once in the backward pass, with a tensor on the
+  // model's device and, there, from the thread that runs the backward pass on that device. Empty:
+  // over this rank's batch alone. Not to be changed between the two passes.
+  const StatisticsSum& statistics_sum() const { return statistics_sum_; }
+  void set_statistics_sum(StatisticsSum sum) { statistics_sum_ = std::move(sum); }
+
  private:
   std::deque<Parameter> parameters_;
   std::deque<Buffer> buffers_;
   at::Generator generator_;
+  StatisticsSum statistics_sum_;
   bool training_ = true;
 };
 

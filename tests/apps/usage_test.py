@@ -44,8 +44,12 @@ class BadInput(ProgramTest):
                 self.refused("train", *changed(TINY, **{flag: value}), says=[f"--{flag}"])
 
     def test_combinations_that_make_no_sense(self):
-        self.refused("train", *TINY, "--partition", "sorted", says=["--shard-count"])
-        self.refused("train", *TINY, "--shard-index", 2, says=["--shard-count"])
+        self.refused("train", *TINY, "--partition", "sorted", says=["--workers"])
+        self.refused("train", *TINY, "--workers", 2, says=["--method all-reduce"])
+        self.refused("train", *TINY, "--average-every", 4, says=["--method all-reduce"])
+        self.refused("train", *TINY, "--workers", 2, "--method", "all-reduce", "--bucket", "big",
+                     says=["--bucket", "auto"])
+        self.refused("train", *TINY, "--engine", "pigeons", says=["threads"])
         self.refused("train", *TINY, "--lr-scaling", "linear", says=["--base-batch"])
         self.refused("train", *TINY, "--schedule", "piecewise", "--lr-milestones", "1,2",
                      says=["values"])

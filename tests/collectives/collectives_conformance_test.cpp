@@ -229,6 +229,70 @@ TEST_P(CollectivesConformance, RefusesUnequalLengthsAndUnequalOperations) {
   EXPECT_NE(errors[1], "");
 }
 
+TEST_P(CollectivesConformance, TellsWaitingPeersWhyARankLeft) {
+  for (const auto& [name, operation] : kOperations) {
+    Group group = make(4);
+    const auto start = Clock::now();
+    const auto errors = run_ranks(4, [&, operation = operation](Rank rank) {
+      if (rank == 2) {
+        std::this_thread::sleep_for(50ms);
+        group[2]->leave("its disk is full");
+      } else {
+        operation(*group[rank], far());
+      }
+    });
+    EXPECT_LT(seconds_between(start, Clock::now()), 10.0) << name;
+    for (const Rank rank : {0, 1, 3}) {
+      EXPECT_THAT(errors[rank], HasSubstr("rank 2 left: its disk is full")) << name;
+    }
+    EXPECT_THROW(group[2]->barrier(far()), PeerError) << name;
+  }
+}
+
+TEST_P(CollectivesConformance, LeavesFromAnotherThreadWhileItWaitsItself) {
+  Group group = make(3);
+  const auto errors = run_ranks(4, [&](Rank thread) {
+    if (thread < 2) group[thread]->barrier(far());  // rank 2 never comes
+    if (thread == 3) {
+      std::this_thread::sleep_for(50ms);
+      group[0]->leave("interrupted");
+      group[0]->leave("another reason");
+    }
+  });
+  EXPECT_NE(errors[0], "");
+  EXPECT_THAT(errors[1], HasSubstr("interrupted"));
+  EXPECT_THAT(errors[1], Not(HasSubstr("another reason")));
+}
+
+TEST_P(CollectivesConformance, CountsAsManyBytesSentAsReceived) {
+  for (const int size : kSizes) {
+    for (const std::size_t numel : {std::size_t{10}, std::size_t{100003}}) {
+      Group group = make(size);
+      run_ranks(size, [&](Rank rank) {
+        std::vector<float> values(numel);
+        group[rank]->all_reduce(values, far());
+        group[rank]->all_gather(Bytes(rank * 100), far());
+        Bytes bytes(1000);
+        group[rank]->broadcast(bytes, size - 1, far());
+        group[rank]->barrier(far());
+      });
+      Collectives::Traffic total;
+      for (const auto& member : group) {
+        total.sent += member->traffic().sent;
+        total.received += member->traffic().received;
+      }
+      EXPECT_EQ(total.sent, total.received) << size << " ranks, " << numel << " floats";
+      if (size == 1) {
+        EXPECT_EQ(total.sent, 0U);
+      } else {
+        // No way of summing moves less, and gather and broadcast have a length each.
+        const std::uint64_t others = size - 1;
+        EXPECT_GE(total.sent, others * (2 * numel * sizeof(float) + size * others * 50 + 1000));
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Registry, CollectivesConformance,
                          testing::ValuesIn(collectives().entries()), [](const auto& test) {
                            std::string name = test.param.name;

@@ -4,9 +4,9 @@
 
 #include <memory>
 
+#include "collectives/metered_group.h"
 #include "transport/faulty.h"
 #include "transport/in_process.h"
-#include "transport/metered.h"
 #include "transport/rank_threads.h"
 
 namespace cohort {
@@ -14,39 +14,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Metered {
-  std::vector<std::shared_ptr<MeteredTransport>> transports;
+// Runs one operation on every rank.
+template <class Operation>
+void run(MeteredGroup& group, Operation operation) {
+  const int size = static_cast<int>(group.transports().size());
+  const auto errors = run_ranks(size, [&](Rank rank) {
+    OverTransport own(group.transports()[rank]);
+    operation(own);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(size));
+}
 
-  explicit Metered(int size) {
-    for (auto& member : make_in_process_group(size)) {
-      transports.push_back(std::make_shared<MeteredTransport>(std::move(member)));
-    }
-  }
-
-  // Runs one operation on every rank.
-  template <class Operation>
-  void run(Operation operation) {
-    const int size = static_cast<int>(transports.size());
-    const auto errors = run_ranks(size, [&](Rank rank) {
-      OverTransport own(transports[rank]);
-      operation(own);
-    });
-    EXPECT_EQ(errors, std::vector<std::string>(size));
-  }
-
-  Traffic total() const {
-    Traffic sum;
-    for (const auto& transport : transports) {
-      sum.bytes_sent += transport->traffic().bytes_sent;
-      sum.messages_sent += transport->traffic().messages_sent;
-      sum.bytes_received += transport->traffic().bytes_received;
-      sum.messages_received += transport->traffic().messages_received;
-    }
-    return sum;
-  }
-};
-
-Traffic both_ways(std::uint64_t messages, std::uint64_t bytes) {
+MeteredGroup::Count both_ways(std::uint64_t messages, std::uint64_t bytes) {
   return {bytes, bytes, messages, messages};
 }
 
@@ -63,22 +42,22 @@ class OverTransportCost : public testing::TestWithParam<int> {
 
 TEST_P(OverTransportCost, IsWhatTheHeaderPromisesForALargeSum) {
   constexpr std::size_t kNumel = 100003;
-  Metered group(GetParam());
-  group.run([&](Collectives& own) {
+  MeteredGroup group(GetParam());
+  run(group, [&](Collectives& own) {
     std::vector<float> values(kNumel, 1);
     own.all_reduce(values, far());
   });
   EXPECT_EQ(group.total(), both_ways(2 * ranks_ * (ranks_ - 1), 2 * (ranks_ - 1) * kNumel * 4));
-  for (const auto& transport : group.transports) {
-    EXPECT_EQ(transport->traffic().messages_sent, 2 * (ranks_ - 1));
+  for (Rank rank = 0; rank < GetParam(); ++rank) {
+    EXPECT_EQ(group.of(rank).messages_sent, 2 * (ranks_ - 1));
     const std::uint64_t largest_chunk = (kNumel + ranks_ - 1) / ranks_ * 4;
-    EXPECT_LE(transport->traffic().bytes_sent, 2 * (ranks_ - 1) * largest_chunk);
+    EXPECT_LE(group.of(rank).bytes_sent, 2 * (ranks_ - 1) * largest_chunk);
   }
 }
 
 TEST_P(OverTransportCost, IsWhatTheHeaderPromisesForASmallSum) {
-  Metered group(GetParam());
-  group.run([&](Collectives& own) {
+  MeteredGroup group(GetParam());
+  run(group, [&](Collectives& own) {
     std::vector<float> values(OverTransport::kRingBytes / sizeof(float) - 1, 1);
     own.all_reduce(values, far());
   });
@@ -87,19 +66,19 @@ TEST_P(OverTransportCost, IsWhatTheHeaderPromisesForASmallSum) {
 }
 
 TEST_P(OverTransportCost, IsWhatTheHeaderPromisesForTheOthers) {
-  Metered gathering(GetParam());
-  gathering.run([&](Collectives& own) { own.all_gather(Bytes(1000), far()); });
+  MeteredGroup gathering(GetParam());
+  run(gathering, [&](Collectives& own) { own.all_gather(Bytes(1000), far()); });
   EXPECT_EQ(gathering.total(), both_ways(ranks_ * (ranks_ - 1), ranks_ * (ranks_ - 1) * 1000));
 
-  Metered broadcasting(GetParam());
-  broadcasting.run([&](Collectives& own) {
+  MeteredGroup broadcasting(GetParam());
+  run(broadcasting, [&](Collectives& own) {
     Bytes bytes(1000);
     own.broadcast(bytes, own.size() - 1, far());
   });
   EXPECT_EQ(broadcasting.total(), both_ways(ranks_ - 1, (ranks_ - 1) * 1000));
 
-  Metered meeting(GetParam());
-  meeting.run([&](Collectives& own) { own.barrier(far()); });
+  MeteredGroup meeting(GetParam());
+  run(meeting, [&](Collectives& own) { own.barrier(far()); });
   EXPECT_EQ(meeting.total(), both_ways(ranks_ * log2_up(ranks_), 0));
 }
 
@@ -108,8 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Ranks, OverTransportCost, testing::Values(1, 2, 3, 4, 5
 TEST(OverTransport, SumsSmallVectorsInTheOrderOfRanks) {
   // 1e8 + 1 - 1e8 is 0 in float32 when added from the left; other orders give 1.
   const float inputs[] = {1e8F, 1.0F, -1e8F};
-  Metered group(3);
-  group.run([&](Collectives& own) {
+  MeteredGroup group(3);
+  run(group, [&](Collectives& own) {
     std::vector<float> values{inputs[own.rank()]};
     own.all_reduce(values, far());
     EXPECT_EQ(values[0], 0.0F);

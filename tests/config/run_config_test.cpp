@@ -112,13 +112,6 @@ TEST(RunConfig, RefusesFlagsThatAreNotNumbersOrOutOfRange) {
 TEST(CheckConfig, FindsCombinationsThatMakeNoSense) {
   RunConfig config;
   EXPECT_NO_THROW(check_config(config));
-  config.partition = "sorted";
-  EXPECT_THROW(check_config(config), ConfigError);
-  config.shard_count = 4;
-  EXPECT_NO_THROW(check_config(config));
-  config.shard_index = 4;
-  EXPECT_THROW(check_config(config), ConfigError);
-  config = {};
   config.lr_scaling = "linear";
   EXPECT_THROW(check_config(config), ConfigError);
 }
@@ -131,6 +124,7 @@ TEST(CheckConfig, RefusesSettingsThatWouldDoNothing) {
   };
   refused([](RunConfig& c) { c.nesterov = true, c.optimizer = "adam"; });
   refused([](RunConfig& c) { c.base_batch = 256; });
+  refused([](RunConfig& c) { c.average_every = 4; });
   refused([](RunConfig& c) { c.warmup_from = 0.1; });
   refused([](RunConfig& c) { c.lr_milestones = {1, 2}; });
   refused([](RunConfig& c) { c.lr_values = {1, 2}; });

@@ -104,10 +104,10 @@ TEST(SampleOrder, APartitionIsWalkedByItsOwnerAlone) {
   SampleOrderOptions options = options_of(1000, 4, 1, 3);
   options.partition = {5, 17, 29, 31, 444, 7, 8, 9, 10, 2};
   const SampleOrder order(options);
-  EXPECT_EQ(order.steps_per_epoch(), 3);
-  for (int epoch = 0; epoch < 3; ++epoch) {
+  EXPECT_EQ(order.steps_per_epoch(), 84);  // of all three together over all samples
+  for (int pass = 0; pass < 3; ++pass) {
     std::set<std::int64_t> seen;
-    for (Step step = 3 * epoch; step < 3 * (epoch + 1); ++step) {
+    for (Step step = 3 * pass; step < 3 * (pass + 1); ++step) {
       for (const SampleRef& ref : order.batch(step)) seen.insert(ref.index);
     }
     EXPECT_EQ(seen, std::set<std::int64_t>(options.partition.begin(), options.partition.end()));

@@ -64,21 +64,20 @@ TEST(BuildModel, FollowsFromTheSeed) {
 TEST(SampleOrderOfAConfiguration, OneBatchIsOneStepOfAllItsPasses) {
   RunConfig config = synthetic_config();
   const auto data = open_data(config, {});
-  EXPECT_EQ(sample_order(config, *data->train).steps_per_epoch(), 13);
+  EXPECT_EQ(sample_order(config, *data->train, {}).steps_per_epoch(), 13);
   config.accumulate = 4;
-  EXPECT_EQ(sample_order(config, *data->train).steps_per_epoch(), 4);
+  EXPECT_EQ(sample_order(config, *data->train, {}).steps_per_epoch(), 4);
   config.drop_last = true;
-  EXPECT_EQ(sample_order(config, *data->train).steps_per_epoch(), 3);
+  EXPECT_EQ(sample_order(config, *data->train, {}).steps_per_epoch(), 3);
 }
 
-TEST(SampleOrderOfAConfiguration, ASortedShardHasOnlyItsLabels) {
+TEST(SampleOrderOfAConfiguration, ASortedPartitionGivesAWorkerOnlyItsLabels) {
   RunConfig config = synthetic_config();
   config.partition = "sorted";
-  config.shard_count = 4;
   const auto data = open_data(config, {});
   std::set<std::int64_t> seen;
-  for (config.shard_index = 0; config.shard_index < 4; ++config.shard_index) {
-    const SampleOrder order = sample_order(config, *data->train);
+  for (Rank rank = 0; rank < 4; ++rank) {
+    const SampleOrder order = sample_order(config, *data->train, {rank, 4});
     EXPECT_EQ(order.samples_per_epoch(), 25);
     std::set<std::int64_t> labels;
     for (Step step = 0; step < order.steps_per_epoch(); ++step) {
@@ -87,18 +86,16 @@ TEST(SampleOrderOfAConfiguration, ASortedShardHasOnlyItsLabels) {
         EXPECT_TRUE(seen.insert(sample.index).second) << sample.index;
       }
     }
-    EXPECT_EQ(labels, std::set<std::int64_t>{config.shard_index});
+    EXPECT_EQ(labels, std::set<std::int64_t>{rank});
   }
   EXPECT_EQ(seen.size(), 100U);
 }
 
-TEST(SampleOrderOfAConfiguration, ShardsWithoutAPartitionDivideEveryBatch) {
+TEST(SampleOrderOfAConfiguration, WorkersWithoutAPartitionDivideEveryBatch) {
   RunConfig config = synthetic_config();
-  config.shard_count = 2;
   const auto data = open_data(config, {});
-  const SampleOrder first = sample_order(config, *data->train);
-  config.shard_index = 1;
-  const SampleOrder second = sample_order(config, *data->train);
+  const SampleOrder first = sample_order(config, *data->train, {0, 2});
+  const SampleOrder second = sample_order(config, *data->train, {1, 2});
   EXPECT_EQ(first.steps_per_epoch(), 7);
   std::set<std::int64_t> seen;
   for (Step step = 0; step < 7; ++step) {
@@ -112,7 +109,7 @@ TEST(TotalSteps, AreIterationsOrElseEpochs) {
   RunConfig config = synthetic_config();
   config.epochs = 3;
   const auto data = open_data(config, {});
-  const SampleOrder order = sample_order(config, *data->train);
+  const SampleOrder order = sample_order(config, *data->train, {});
   EXPECT_EQ(total_steps(config, order), 39);
   config.iterations = 7;
   EXPECT_EQ(total_steps(config, order), 7);
@@ -124,7 +121,7 @@ TEST(BuildSchedule, EndsWhenTheRunEnds) {
   config.lr = 0.4;
   config.lr_min = 0.1;
   const auto data = open_data(config, {});
-  const SampleOrder order = sample_order(config, *data->train);
+  const SampleOrder order = sample_order(config, *data->train, {});
   config.epochs = 4;
   EXPECT_NEAR(build_schedule(config, order)->at(0), 0.4, 1e-12);
   EXPECT_NEAR(build_schedule(config, order)->at(2), 0.25, 1e-12);
@@ -141,7 +138,7 @@ TEST(BuildSchedule, WarmsUpAndScalesByTheWholeStep) {
   config.base_batch = 16;
   config.warmup_epochs = 2;
   const auto data = open_data(config, {});
-  const auto schedule = build_schedule(config, sample_order(config, *data->train));
+  const auto schedule = build_schedule(config, sample_order(config, *data->train, {}));
   EXPECT_NEAR(schedule->at(0), 0.0, 1e-12);
   EXPECT_NEAR(schedule->at(1), 0.1, 1e-12);
   EXPECT_NEAR(schedule->at(3), 0.2, 1e-12);
@@ -175,20 +172,19 @@ TEST(WantsChannelsLast, ForConvolutionsUnlessTheUserChose) {
   EXPECT_TRUE(wants_channels_last(config, *mlp));
 }
 
-TEST(TrainerOptionsOfAConfiguration, CountEpochsInSteps) {
+TEST(TrainerOptionsOfAConfiguration, FollowFromTheSettings) {
   RunConfig config = synthetic_config();
   config.eval_every = 2;
   config.label_smoothing = 0.1;
   config.seed = 9;
-  config.shard_count = 2;
-  config.shard_index = 1;
   config.target_accuracy = 0.5;
   const auto data = open_data(config, {});
   const auto model = build_model(config, *data->train);
-  const SampleOrder order = sample_order(config, *data->train);
-  TrainerOptions options = trainer_options(config, *model, order);
-  EXPECT_EQ(options.eval_every_steps, 14);
-  EXPECT_EQ(options.checkpoint_every_steps, 7);
+  const WorkerPlace place{1, 2};
+  const SampleOrder order = sample_order(config, *data->train, place);
+  TrainerOptions options = trainer_options(config, *model, order, place);
+  EXPECT_EQ(options.eval_every_epochs, 2);
+  EXPECT_EQ(options.checkpoint_every_steps, 0);
   EXPECT_EQ(options.total_steps, 35);
   EXPECT_EQ(options.step.seed, 9U);
   EXPECT_EQ(options.step.rank, 1);
@@ -196,9 +192,9 @@ TEST(TrainerOptionsOfAConfiguration, CountEpochsInSteps) {
   EXPECT_EQ(options.target_accuracy, 0.5);
   config.checkpoint_every = 5;
   config.eval_every = 0;
-  options = trainer_options(config, *model, order);
+  options = trainer_options(config, *model, order, place);
   EXPECT_EQ(options.checkpoint_every_steps, 5);
-  EXPECT_EQ(options.eval_every_steps, 0);
+  EXPECT_EQ(options.eval_every_epochs, 0);
 }
 
 TEST(ReplicaOptionsOfAConfiguration, CarryTheOptimizersSettings) {
@@ -210,7 +206,7 @@ TEST(ReplicaOptionsOfAConfiguration, CarryTheOptimizersSettings) {
   config.clip_norm = 2;
   const auto data = open_data(config, {});
   const auto model = build_model(config, *data->train);
-  const ReplicaOptions options = replica_options(config, *model);
+  const ReplicaOptions options = replica_options(config, *model, at::kCPU);
   EXPECT_EQ(options.optimizer, "adamw");
   EXPECT_EQ(options.optimizer_options.beta2, 0.95);
   EXPECT_EQ(options.weight_decay, 0.3);

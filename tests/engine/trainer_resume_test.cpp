@@ -97,12 +97,12 @@ TEST(ResumedTrainer, KeepsCountingTimeAndTheBestEvaluation) {
   TrainingOutcome first;
   {
     SmallTraining training;
-    training.plan.eval_every_steps = 7;
+    training.plan.eval_every_epochs = 1;
     training.plan.total_steps = 28;
     first = training.run(&store);
   }
   SmallTraining training;
-  training.plan.eval_every_steps = 0;
+  training.plan.eval_every_epochs = 0;
   training.plan.total_steps = 28;  // nothing is left to do
   const TrainingOutcome second = training.run(&store, /*resume=*/true);
   EXPECT_EQ(second.steps, 28);

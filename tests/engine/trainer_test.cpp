@@ -44,7 +44,7 @@ TEST(Trainer, TakesExactlyThePlannedSteps) {
 TEST(Trainer, LearnsAndRemembersTheBestEvaluation) {
   SmallTraining training;
   training.plan.total_steps = 140;
-  training.plan.eval_every_steps = 7;
+  training.plan.eval_every_epochs = 1;
   const TrainingOutcome outcome = training.run();
   ASSERT_TRUE(outcome.best && outcome.last);
   EXPECT_GT(outcome.best->top1, 0.8);
@@ -63,7 +63,7 @@ TEST(Trainer, StopsAtTheTargetAccuracy) {
   CheckpointStore store(folder.path(), 2);
   SmallTraining training;
   training.plan.total_steps = 1000;
-  training.plan.eval_every_steps = 7;
+  training.plan.eval_every_epochs = 1;
   training.plan.target_accuracy = 0.8;
   const TrainingOutcome outcome = training.run(&store);
   EXPECT_EQ(outcome.reason, StopReason::kTargetReached);
@@ -100,7 +100,7 @@ TEST(Trainer, ToldToStopAfterTheLastStepHasFinished) {
 
 TEST(Trainer, RecordsCoverEveryStepOnceWithTimesThatAddUp) {
   SmallTraining training;
-  training.plan.eval_every_steps = 7;
+  training.plan.eval_every_epochs = 1;
   const Clock::time_point start = Clock::now();
   const TrainingOutcome outcome = training.run();
   const double wall = seconds_between(start, Clock::now());

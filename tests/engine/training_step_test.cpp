@@ -24,7 +24,7 @@ at::Tensor after_steps(const BatchTensors& batch, std::int64_t accumulate,
                     {.pass_samples = (batch.labels.size(0) + accumulate - 1) / accumulate});
   ClassificationSums sums;
   StepTimes times;
-  for (const Step number : steps) step.run(batch, {number, 0.1}, sums, times);
+  for (const Step number : steps) step.run(batch, batch.labels.size(0), {number, 0.1}, sums, times);
   EXPECT_EQ(sums.values().samples, batch.labels.size(0) * static_cast<std::int64_t>(steps.size()));
   return replica.parameters().clone();
 }
@@ -64,7 +64,7 @@ TEST(TrainingStep, ReportsTheMeanLossOfTheWholeBatch) {
   TrainingStep step(model, replica, *method, {.pass_samples = 3});
   ClassificationSums sums;
   StepTimes times;
-  step.run(batch, {0, 0.1}, sums, times);
+  step.run(batch, batch.labels.size(0), {0, 0.1}, sums, times);
   EXPECT_NEAR(sums.values().loss / 23, expected, 1e-5);
 }
 
@@ -83,7 +83,7 @@ TEST(TrainingStep, DropsTheSameUnitsAtTheSameStepWhateverCameBefore) {
   at::empty({99}).normal_(0, 1, model.store().generator());
   ClassificationSums sums;
   StepTimes times;
-  step.run(batch, {5, 0.1}, sums, times);
+  step.run(batch, batch.labels.size(0), {5, 0.1}, sums, times);
   EXPECT_TRUE(replica.parameters().equal(after_steps<NoisyModel>(batch, 1, {5})));
 }
 
@@ -97,7 +97,7 @@ TEST(TrainingStep, DropsOtherUnitsOnOtherRanksAndSeeds) {
     TrainingStep step(model, replica, *method, {.seed = seed, .rank = rank});
     ClassificationSums sums;
     StepTimes times;
-    step.run(batch, {0, 0.1}, sums, times);
+    step.run(batch, batch.labels.size(0), {0, 0.1}, sums, times);
     return replica.parameters().clone();
   };
   EXPECT_FALSE(with(1, 0).equal(with(1, 1)));
@@ -118,7 +118,7 @@ TEST(TrainingStep, StopsAtALossThatIsNoNumberAndKeepsTheParameters) {
     ClassificationSums sums;
     StepTimes times;
     try {
-      step.run(batch, {42, 0.125}, sums, times);
+      step.run(batch, batch.labels.size(0), {42, 0.125}, sums, times);
       FAIL() << "no error";
     } catch (const RunError& error) {
       EXPECT_THAT(error.what(), HasSubstr("step 42"));
@@ -140,7 +140,7 @@ TEST(TrainingStep, MeasuresEveryPartOfAStep) {
   ClassificationSums sums;
   StepTimes times;
   const Clock::time_point start = Clock::now();
-  step.run(batch, {0, 0.1}, sums, times);
+  step.run(batch, batch.labels.size(0), {0, 0.1}, sums, times);
   const double wall = seconds_between(start, Clock::now());
   EXPECT_GT(times.compute_seconds, 0);
   EXPECT_GT(times.update_seconds, 0);

@@ -5,7 +5,6 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <memory>
 #include <string>
 
@@ -18,27 +17,11 @@ namespace {
 
 constexpr std::int64_t kClasses = 7;
 
-// The smallest image each model takes; 1 where it is not listed.
-std::int64_t smallest_size(const std::string& name) {
-  static const std::map<std::string, std::int64_t> sizes = {
-      {"lenet", 28},   {"mnistnet", 16},  {"cifar10net", 16},  {"densenet", 4},
-      {"alexnet", 63}, {"googlenet", 15}, {"densenet121", 29}, {"squeezenet1_0", 21}};
-  if (name.starts_with("vgg")) return 32;
-  const auto found = sizes.find(name);
-  return found == sizes.end() ? 1 : found->second;
-}
-
 ModelOptions small_options(const std::string& name, std::int64_t size) {
   ModelOptions options = usual_options(name);
   options.height = options.width = size;
   options.classes = kClasses;
   return options;
-}
-
-// The VGGs differ only in how many equal layers they have, and their 140 million initial values and
-// gradients take seconds.
-bool is_like_another_vgg(const std::string& name) {
-  return name.starts_with("vgg") && name != "vgg16" && name != "vgg11_bn";
 }
 
 at::Tensor images(const ModelOptions& options, std::uint64_t seed) {

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "models/registry.h"
@@ -33,6 +34,22 @@ inline ModelOptions usual_options(const std::string& name) {
   options.height = options.width = mnist ? 28 : 32;
   options.classes = 10;
   return options;
+}
+
+// The smallest image each model takes; 1 where it is not listed.
+inline std::int64_t smallest_size(const std::string& name) {
+  static const std::map<std::string, std::int64_t> sizes = {
+      {"lenet", 28},   {"mnistnet", 16},  {"cifar10net", 16},  {"densenet", 4},
+      {"alexnet", 63}, {"googlenet", 15}, {"densenet121", 29}, {"squeezenet1_0", 21}};
+  if (name.starts_with("vgg")) return 32;
+  const auto found = sizes.find(name);
+  return found == sizes.end() ? 1 : found->second;
+}
+
+// The VGGs differ only in how many equal layers they have, and their 140 million initial values and
+// gradients take seconds.
+inline bool is_like_another_vgg(const std::string& name) {
+  return name.starts_with("vgg") && name != "vgg16" && name != "vgg11_bn";
 }
 
 }  // namespace cohort

@@ -1,0 +1,93 @@
+#include "apps/agreement.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "apps/version.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cohort {
+namespace {
+
+using nlohmann::json;
+
+// What may differ from host to host.
+const std::vector<std::string>& own_affairs() {
+  static const std::vector<std::string> names = {"data-dir", "init", "threads", "loader-threads",
+                                                 "device"};
+  return names;
+}
+
+// Reading a large data set on a cold disk takes its time.
+Deadline deadline() { return deadline_in(std::chrono::minutes(30)); }
+
+std::vector<json> gather(Collectives& processes, const json& own) {
+  const std::string text = own.dump();
+  std::vector<json> all;
+  for (const Bytes& bytes : processes.all_gather(std::as_bytes(std::span(text)), deadline())) {
+    const auto* begin = reinterpret_cast<const char*>(bytes.data());
+    all.push_back(json::parse(begin, begin + bytes.size(), nullptr, /*allow_exceptions=*/false));
+    if (!all.back().is_object()) {
+      throw PeerError("process " + std::to_string(all.size() - 1) +
+                      " sent something else than its settings: is it the same program?");
+    }
+  }
+  return all;
+}
+
+std::string differences(const json& first, const json& other) {
+  std::vector<std::string> found;
+  for (const auto& [key, value] : first.items()) {
+    if (std::count(own_affairs().begin(), own_affairs().end(), key) > 0) continue;
+    const json theirs = other.value(key, json());
+    if (theirs != value) {
+      found.push_back(key + " is " + theirs.dump() + " instead of " + value.dump());
+    }
+  }
+  return join(found, ", ");
+}
+
+void require_same(Collectives& processes, const json& own, const std::string& what,
+                  const std::string& advice) {
+  const std::vector<json> all = gather(processes, own);
+  for (std::size_t process = 1; process < all.size(); ++process) {
+    const std::string found = differences(all[0], all[process]);
+    if (found.empty()) continue;
+    throw ConfigError("process " + std::to_string(process) + " has other " + what +
+                      " than process 0: " + found + ". " + advice);
+  }
+}
+
+}  // namespace
+
+void require_same_settings(Collectives& processes, const RunConfig& config) {
+  json own = to_json(config);
+  own["version of cohort"] = version();
+  own["version of libtorch"] = libtorch_version();
+  require_same(processes, own, "settings", "Start all with the same command and the same program");
+}
+
+void require_same_data(Collectives& processes, const DataSplits& data) {
+  if (processes.size() == 1) return;
+  std::uint64_t labels = 0;
+  for (std::int64_t i = 0; i < data.train->size(); ++i) {
+    labels = labels * 0x100000001b3 + static_cast<std::uint64_t>(data.train->label(i)) + 1;
+  }
+  require_same(processes,
+               {{"number of training samples", data.train->size()},
+                {"number of test samples", data.test->size()},
+                {"number of classes", data.train->class_names().size()},
+                {"hash of the labels", labels}},
+               "data", "Give every host the same files, see --data-dir");
+}
+
+std::string from_first_process(Collectives& processes, const std::string& text) {
+  const std::vector<Bytes> all = processes.all_gather(
+      std::as_bytes(std::span(processes.rank() == 0 ? text : std::string())), deadline());
+  return {reinterpret_cast<const char*>(all[0].data()), all[0].size()};
+}
+
+}  // namespace cohort

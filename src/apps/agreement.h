@@ -1,0 +1,20 @@
+// What the processes of a job must have in common, checked before anything is trained.
+#pragma once
+
+#include <string>
+
+#include "collectives/collectives.h"
+#include "config/run_config.h"
+#include "data/registry.h"
+
+namespace cohort {
+
+// All processes call each of these together; when one differs from the first, all throw
+// ConfigError naming it and what differs.
+void require_same_settings(Collectives& processes, const RunConfig& config);
+void require_same_data(Collectives& processes, const DataSplits& data);
+
+// What process 0 says; the others' own text is ignored.
+std::string from_first_process(Collectives& processes, const std::string& text);
+
+}  // namespace cohort

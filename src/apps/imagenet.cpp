@@ -1,0 +1,347 @@
+#include "dialects/imagenet.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "apps/checkpoint_choice.h"
+#include "apps/command.h"
+#include "apps/environment.h"
+#include "apps/training.h"
+#include "core/error.h"
+#include "dialects/imagenet_progress.h"
+#include "dialects/native_command.h"
+#include "engine/assemble.h"
+#include "engine/checkpointing.h"
+#include "engine/device.h"
+#include "engine/run_directory.h"
+#include "launch/environment.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ImagenetCommand {
+  explicit ImagenetCommand(CLI::App& app) : command(app) {
+    add_what();
+    add_how();
+    add_where();
+    app.add_option("--image-size", flags.image_size, "pixels a side of what the network sees")
+        ->capture_default_str()
+        ->group("Ours");
+    app.add_option("--train-size", flags.train_size, "use only the first N training pictures")
+        ->group("Ours");
+    app.add_option("--test-size", flags.test_size, "use only the first N validation pictures")
+        ->group("Ours");
+    app.add_option("--runs-dir", runs_dir, "where run directories are made")
+        ->capture_default_str()
+        ->group("Ours");
+    app.add_option("--name", name, "folder of this run below --runs-dir")->group("Ours");
+    app.add_flag("--explain", explain, "print the same as a `cohort train` command, and end")
+        ->group("Ours");
+  }
+
+  // The flags that were given, by their long names; "DIR" for the folder.
+  std::vector<std::string> given() const {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : command.get_options()) {
+      if (option->count() == 0) continue;
+      names.push_back(option->get_positional() ? "DIR" : option->get_lnames().front());
+    }
+    return names;
+  }
+
+  ImagenetFlags flags;
+  std::string runs_dir = "runs";
+  std::string name;
+  bool explain = false;
+  CLI::App& command;
+
+ private:
+  void add_what() {
+    command.add_option("DIR", flags.folder, "has train/<class>/ and val/<class>/");
+    command.add_option("-a,--arch", flags.arch, "network; see `cohort list models`")
+        ->capture_default_str();
+    command.add_flag("-e,--evaluate", flags.evaluate, "evaluate on val/ and end");
+    command.add_flag("--pretrained", flags.pretrained,
+                     "begin with ARCH.safetensors, from DIR or where data sets are");
+    command.add_option("--resume", flags.resume, "go on with the run in this directory")
+        ->type_name("PATH");
+    command.add_flag("--dummy", flags.dummy, "generated pictures instead of DIR's");
+  }
+
+  void add_how() {
+    command.add_option("--epochs", flags.epochs, "passes over train/")->capture_default_str();
+    command.add_option("--start-epoch", flags.start_epoch, "number of the first epoch")
+        ->capture_default_str();
+    command.add_option("-b,--batch-size", flags.batch_size, "pictures a step, of one whole node")
+        ->capture_default_str();
+    command.add_option("--lr,--learning-rate", flags.lr, "tenth of it after every 30 epochs")
+        ->capture_default_str();
+    command.add_option("--momentum", flags.momentum, "of SGD")->capture_default_str();
+    command.add_option("--weight-decay,--wd", flags.weight_decay, "of all parameters")
+        ->capture_default_str();
+    command.add_option("--seed", flags.seed, "every random choice follows from it; 1 if not given");
+    command.add_option("-p,--print-freq", flags.print_freq, "steps between lines")
+        ->capture_default_str();
+    command.add_option("-j,--workers", flags.workers, "loader threads of one node")
+        ->capture_default_str();
+  }
+
+  void add_where() {
+    command.add_option("--gpu", flags.gpu, "train on this GPU alone");
+    command.add_flag("--no-accel", flags.no_accel, "leave GPUs alone");
+    command.add_flag("--multiprocessing-distributed", flags.multiprocessing_distributed,
+                     "a worker for each GPU (without any: core), gradients all-reduced");
+    command.add_option("--world-size", flags.world_size, "nodes")->capture_default_str();
+    command.add_option("--rank", flags.rank, "of this node")->capture_default_str();
+    command.add_option("--dist-url", flags.dist_url, "tcp://HOST:PORT, env:// or file://PATH")
+        ->capture_default_str();
+    command.add_option("--dist-backend", flags.dist_backend, "nccl, gloo or mpi")
+        ->capture_default_str();
+  }
+};
+
+// Nodes are processes that a launcher of MPI jobs started; torchrun's find each other in a way that
+// we do not speak.
+Place place_in_job() {
+  const auto place = detect_place([](const char* name) { return std::getenv(name); });
+  return place && place->source != "torchrun" ? *place : Place{};
+}
+
+std::optional<int> world_size_variable() {
+  const char* text = std::getenv("WORLD_SIZE");
+  if (text == nullptr) return std::nullopt;
+  char* end = nullptr;
+  const long number = std::strtol(text, &end, 10);
+  if (end == text || *end != '\0' || number < 1 || number > 1'000'000) {
+    throw ConfigError(fmt::format("WORLD_SIZE must be a number from 1, it is '{}'", text));
+  }
+  return static_cast<int>(number);
+}
+
+std::string find_weights(const ImagenetFlags& flags) {
+  SearchPath search = data_search_path();
+  if (!flags.folder.empty()) search.insert(search.begin(), flags.folder);
+  for (const fs::path& folder : search) {
+    const fs::path file = folder / (flags.arch + ".safetensors");
+    std::error_code ignored;
+    if (fs::is_regular_file(file, ignored)) return file.string();
+  }
+  return "";
+}
+
+Machine find_machine(const ImagenetFlags& flags) {
+  Machine machine;
+  machine.gpus = cuda_device_count();
+  machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  machine.processes = place_in_job().size;
+  if (flags.dist_url == "env://") machine.world_size = world_size_variable();
+  machine.models = models().names();
+  if (flags.pretrained) machine.weights = find_weights(flags);
+  return machine;
+}
+
+// What --resume names.
+struct Resumed {
+  bool missing = false;  // nothing is there: a new run, as the example does
+  fs::path file = {};    // weights alone, for --evaluate
+  fs::path run = {};     // a run directory
+};
+
+Resumed find_resumed(const ImagenetFlags& flags) {
+  if (flags.resume.empty()) return {};
+  const fs::path where = flags.resume;
+  if (!fs::exists(where)) return {.missing = true};
+  if (!fs::is_regular_file(where)) return {.run = run_of(where)};
+  if (flags.evaluate && where.extension() == ".safetensors") return {.file = where};
+  throw ConfigError(flags.resume +
+                    " is a file: --resume takes a run directory, or with --evaluate a .safetensors "
+                    "file; docs/imagenet.md shows how to make one of a checkpoint.pth.tar");
+}
+
+std::string absolute(const std::string& path) {
+  return path.empty() ? path : fs::absolute(path).lexically_normal().string();
+}
+
+// The run's own configuration with what the given flags say otherwise, whose names go to `changed`.
+RunConfig merge_into_run(const fs::path& run, RunConfig asked,
+                         const std::vector<std::string>& given, std::vector<std::string>& changed) {
+  RunConfig config = read_run_config(run);
+  config.engine = asked.engine;  // how it was started does not bind how it goes on
+  asked.data_dir = absolute(asked.data_dir);
+  for (const std::string& flag : given) {
+    const std::vector<std::string> settings = settings_of_imagenet_flag(flag);
+    for (const ConfigField& field : config_fields()) {
+      if (std::find(settings.begin(), settings.end(), field.name) == settings.end()) continue;
+      const std::string text = field_text(asked, field);
+      if (text == field_text(config, field)) continue;
+      set_field(config, field, text);
+      changed.push_back(field.name);
+      const auto& free = changeable_on_resume();
+      if (std::find(free.begin(), free.end(), field.name) == free.end()) {
+        throw ConfigError((flag == "DIR" ? flag : "--" + flag) +
+                          " cannot change when a run is resumed: leave it out or give what " +
+                          run.string() +
+                          " was begun with. For another run from its weights: "
+                          "cohort export, then --pretrained");
+      }
+    }
+  }
+  return config;
+}
+
+ImagenetProgressOptions progress_options(const ImagenetFlags& flags, const RunConfig& config,
+                                         std::vector<std::string> opening) {
+  ImagenetProgressOptions options;
+  options.print_freq = flags.print_freq;
+  options.first_epoch = flags.resume.empty() ? flags.start_epoch : 0;
+  options.ranks = static_cast<int>(std::max<std::int64_t>(1, config.workers));
+  options.eval_samples = config.eval_batch * options.ranks;
+  options.opening = std::move(opening);
+  return options;
+}
+
+int evaluate_only(const ImagenetFlags& flags, RunConfig config, const Resumed& resumed,
+                  const std::vector<std::string>& opening) {
+  if (place_in_job().rank > 0) return 0;  // the first one evaluates
+  config.augment = "none";
+  config.method = "local";
+  config.workers = 0;
+  for (const std::string& line : opening) fmt::print("{}\n", line);
+  const auto data = open_data(config, data_search_path());
+  const auto model = build_model(config, *data->test);
+  set_compute_threads(config, *model);
+  const at::Device device = worker_device(config, {});
+  Replica replica(*model, replica_options(config, *model, device));
+  if (!resumed.run.empty() || !resumed.file.empty()) {
+    fmt::print("=> loading checkpoint '{}'\n", flags.resume);
+    std::int64_t epoch = 0;
+    if (resumed.file.empty()) {
+      const LoadedCheckpoint checkpoint = choose_checkpoint(flags.resume, "latest");
+      restore_model(checkpoint.model, checkpoint.folder.string(), replica);
+      epoch = static_cast<std::int64_t>(checkpoint.extra["engine"].value("epoch", 0.0));
+    } else {
+      restore_model(SafetensorsFile::open(resumed.file), resumed.file.string(), replica);
+    }
+    fmt::print("=> loaded checkpoint '{}' (epoch {})\n", flags.resume, epoch);
+  } else if (!config.init.empty()) {
+    for (const std::string& line : initialize_from(config.init, *model)) {
+      fmt::print(stderr, "{}\n", line);
+    }
+  }
+  const Evaluation result =
+      evaluate(*model, *data->test, evaluator_options(config, *model, device));
+  EvaluationRecord record;
+  record.split = "test";
+  record.loss = result.loss;
+  record.top1 = result.top1;
+  record.top5 = result.top5;
+  record.samples = result.samples;
+  record.seconds = result.seconds;
+  make_imagenet_progress(stdout, stderr, progress_options(flags, config, {}))->evaluated(record);
+  return 0;
+}
+
+// The native command of an evaluation: `cohort eval` takes what it needs from the run.
+std::vector<std::string> native_evaluation(const ImagenetFlags& flags, const RunConfig& config) {
+  const std::string what = flags.resume.empty() ? config.init : flags.resume;
+  if (what.empty()) {
+    throw ConfigError(
+        "--evaluate of a random model has no native command: `cohort eval` takes trained ones. "
+        "Give --resume or --pretrained");
+  }
+  static const std::vector<std::string> taken = {
+      "model",          "data",      "data-dir",   "device",          "eval-batch",
+      "loader-threads", "test-size", "image-size", "synthetic-shape", "synthetic-classes"};
+  RunConfig shown;
+  for (const ConfigField& field : config_fields()) {
+    if (std::find(taken.begin(), taken.end(), field.name) == taken.end()) continue;
+    set_field(shown, field, field_text(config, field));
+  }
+  std::vector<std::string> words = native_command(shown);
+  words[1] = "eval";
+  words.insert(words.begin() + 2, what);
+  return words;
+}
+
+void explain(const ImagenetCommand& command, const RunConfig& config,
+             const std::vector<std::string>& changed) {
+  const ImagenetFlags& flags = command.flags;
+  std::vector<std::string> words;
+  if (flags.evaluate) {
+    words = native_evaluation(flags, config);
+  } else if (!flags.resume.empty() && fs::exists(flags.resume)) {
+    words = {"cohort", "train", "--resume", run_of(flags.resume).string()};
+    for (const ConfigField& field : config_fields()) {
+      if (std::find(changed.begin(), changed.end(), field.name) == changed.end()) continue;
+      words.insert(words.end(), {"--" + field.name, field_text(config, field)});
+    }
+  } else {
+    std::vector<std::string> extra;
+    if (!command.name.empty()) extra = {"--name", command.name};
+    if (command.runs_dir != "runs") extra.insert(extra.end(), {"--runs-dir", command.runs_dir});
+    words = native_command(config, extra);
+  }
+  const int processes = place_in_job().size;
+  fmt::print("{}{}\n", processes > 1 ? fmt::format("mpirun -n {} ", processes) : "",
+             shell_line(words));
+}
+
+int run_imagenet(const ImagenetCommand& command, const std::vector<std::string>& arguments) {
+  ImagenetFlags flags = command.flags;
+  const Resumed resumed = find_resumed(flags);
+  const std::vector<std::string> given = command.given();
+  if (!resumed.run.empty() && std::find(given.begin(), given.end(), "arch") == given.end()) {
+    flags.arch = read_run_config(resumed.run).model;
+  }
+  const Translation translation = translate(flags, find_machine(flags));
+  if (place_in_job().rank == 0) {
+    for (const std::string& line : translation.notes) fmt::print(stderr, "{}\n", line);
+  }
+  std::vector<std::string> opening = imagenet_opening(flags, translation);
+  if (resumed.missing) opening.push_back("=> no checkpoint found at '" + flags.resume + "'");
+
+  RunConfig config = translation.config;
+  TrainRequest request;
+  std::vector<std::string> changed;
+  if (!resumed.run.empty()) {
+    config = merge_into_run(resumed.run, config, given, changed);
+    request.resume = resumed.run.string();
+  }
+  if (command.explain) {
+    explain(command, config, changed);
+    return 0;
+  }
+  if (flags.evaluate) return evaluate_only(flags, config, resumed, opening);
+
+  request.name = command.name;
+  request.runs_dir = command.runs_dir;
+  request.make_progress = [&](const RunConfig& final_config, Step) {
+    ImagenetProgressOptions options = progress_options(flags, final_config, opening);
+    if (!resumed.run.empty()) options.resume = flags.resume;
+    return make_imagenet_progress(stdout, stderr, std::move(options));
+  };
+  request.record_when = [&](Step steps_per_epoch) {
+    return imagenet_record_when(flags.print_freq, steps_per_epoch);
+  };
+  return train(config, request, arguments);
+}
+
+}  // namespace
+
+void add_imagenet(CLI::App& program, Invocation& invocation) {
+  CLI::App* command = program.add_subcommand(
+      "imagenet", "Train as PyTorch's ImageNet example does, with its flags and its output");
+  auto parsed = std::make_shared<ImagenetCommand>(*command);
+  command->callback([parsed, &invocation] {
+    invocation.exit_status = run_imagenet(*parsed, invocation.arguments);
+  });
+}
+
+}  // namespace cohort

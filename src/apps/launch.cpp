@@ -1,0 +1,101 @@
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "apps/command.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "launch/launcher_output.h"
+#include "launch/mpirun.h"
+#include "launch/supervise.h"
+
+namespace cohort {
+namespace {
+
+volatile std::sig_atomic_t stops = 0;
+
+extern "C" void on_launch_stop(int) { stops = stops + 1; }
+
+void watch_launch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = on_launch_stop;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+}
+
+struct Flags {
+  LaunchRequest request;
+  bool dry_run = false;
+};
+
+void check_command(const CLI::App& program, const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return;
+  std::vector<std::string> known;
+  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() != "launch") known.push_back(command->get_name());
+  }
+  for (const std::string& name : known) {
+    if (name == arguments.front()) return;
+  }
+  throw ConfigError(unknown_name("command to launch", arguments.front(), known));
+}
+
+int run_launch(const Flags& flags) {
+  const LaunchHost host = this_host([](const char* name) { return std::getenv(name); }, ::environ);
+  const LaunchCommand command = launch_command(flags.request, host);
+  if (flags.dry_run) {
+    std::printf("%s\n", quoted(command.arguments).c_str());
+    return 0;
+  }
+  watch_launch_signals();
+  LauncherOutput output([](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);  // unbuffered: it goes on at once
+  });
+  const int status =
+      supervise(command.arguments, {.errors = [&](std::string_view text) { output.read(text); },
+                                    .stops = [] { return static_cast<int>(stops); }});
+  output.finish();
+  const int result = launch_status(status, stops);
+  if (result != 1) return result;
+  const std::string why = explain_launch_failure(output.kept_back(), flags.request);
+  if (!why.empty()) {
+    std::fprintf(stderr, "cohort: %s\n", why.c_str());
+    return result;
+  }
+  const std::string rest = without_noise(output.kept_back());
+  std::fwrite(rest.data(), 1, rest.size(), stderr);
+  if (!rest.empty() || status != 1) {  // the program explains its own failures and ends with 1
+    std::fprintf(stderr, "cohort: %s ended with status %d\n", command.launcher.c_str(), status);
+  }
+  return result;
+}
+
+}  // namespace
+
+void add_launch(CLI::App& program, Invocation& invocation) {
+  CLI::App* command =
+      program.add_subcommand("launch", "Run a command in many processes, on many hosts");
+  const auto flags = std::make_shared<Flags>();
+  LaunchRequest& request = flags->request;
+  command->add_option("-n", request.processes, "processes in all")->required();
+  command->add_option("--hosts", request.hosts_file,
+                      "file with a line for each host: node1 slots=4; default: this machine");
+  command->add_option("--engine", request.engine, "given to a train that names none")
+      ->capture_default_str();
+  command->add_option("--with", request.launcher, "mpirun, srun or auto")->capture_default_str();
+  command->add_option("--agent", request.agent, "what reaches another host instead of ssh");
+  command->add_flag("--oversubscribe", request.oversubscribe, "allow more processes than slots");
+  command->add_flag("--dry-run", flags->dry_run, "print the launcher's command and do nothing");
+  command->add_option("command", request.arguments, "after --: train and its flags")->required();
+  command->footer("Example: cohort launch -n 2 -- train --model resnet20 --method all-reduce");
+  command->callback([&program, &invocation, flags] {
+    check_command(program, flags->request.arguments);
+    flags->request.program = std::filesystem::read_symlink("/proc/self/exe");
+    invocation.exit_status = run_launch(*flags);
+  });
+}
+
+}  // namespace cohort

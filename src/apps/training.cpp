@@ -1,0 +1,345 @@
+#include "apps/training.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "apps/agreement.h"
+#include "apps/environment.h"
+#include "apps/run_summary.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "engine/assemble.h"
+#include "engine/checkpointing.h"
+#include "engine/device.h"
+#include "engine/run_directory.h"
+#include "engine/worker.h"
+#include "launch/job.h"
+#include "metrics/discard_sink.h"
+
+namespace cohort {
+namespace {
+
+constexpr int kInterrupted = 130;
+
+// So that the run can be repeated and evaluated from anywhere.
+void make_paths_absolute(RunConfig& config) {
+  for (std::string* path : {&config.data_dir, &config.init}) {
+    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
+  }
+}
+
+nlohmann::json describe_data(const DataSplits& data) {
+  return {{"found_at", data.found_at.string()},
+          {"train_samples", data.train->size()},
+          {"test_samples", data.test->size()},
+          {"classes", data.train->class_names()}};
+}
+
+nlohmann::json run_document(const RunConfig& config, const Model& model, const DataSplits& data,
+                            const std::vector<std::string>& arguments) {
+  return {{"config", to_json(config)},
+          {"command", arguments},
+          {"resumed_by", nlohmann::json::array()},
+          {"host", describe_host()},
+          {"model", {{"parameters", model.store().numel()}}},
+          {"data", describe_data(data)}};
+}
+
+// The document of a run that goes on: its first command stays, the data must be the same.
+nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
+                                const DataSplits& data, const std::vector<std::string>& arguments) {
+  nlohmann::json document = read_run_json(run);
+  const nlohmann::json now = describe_data(data);
+  for (const char* key : {"train_samples", "test_samples", "classes"}) {
+    if (document["data"][key] != now[key]) {
+      throw ConfigError("the data at " + now["found_at"].dump() + " are not those that " + run +
+                        " was trained on: other " + key + "; give the right --data-dir");
+    }
+  }
+  document["config"] = to_json(config);
+  document["resumed_by"].push_back(arguments);
+  document["host"] = describe_host();
+  return document;
+}
+
+std::unique_ptr<Progress> choose_progress(const TrainRequest& request, const RunConfig& config,
+                                          Step steps_per_epoch) {
+  if (request.make_progress) return request.make_progress(config, steps_per_epoch);
+  if (request.quiet) return make_quiet_progress(stderr);
+  return is_terminal(stderr) ? make_progress_bar(stderr) : make_plain_progress(stderr);
+}
+
+std::string counted(std::int64_t number, const std::string& noun) {
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+void announce(const RunConfig& config, const Model& model, const DataSplits& data,
+              const RunDirectory& run) {
+  const SampleShape shape = data.train->shape();
+  fmt::print(stderr, "model    {}: {} parameters\n", config.model,
+             with_commas(model.store().numel()));
+  fmt::print(stderr, "data     {}: {} training and {} test samples of {}x{}x{}, {} classes{}\n",
+             config.data, with_commas(data.train->size()), with_commas(data.test->size()),
+             shape.channels, shape.height, shape.width, data.train->class_names().size(),
+             data.found_at.empty() ? "" : ", from " + data.found_at.string());
+  const std::string workers =
+      config.workers == 1 ? "" : fmt::format(", {} workers by {}", config.workers, config.engine);
+  fmt::print(stderr, "method   {}{} on {}, {}{}\n", config.method, workers, config.device,
+             counted(config.threads, "thread"), config.workers == 1 ? "" : " each");
+  fmt::print(stderr, "run      {}\n", run.path().string());
+}
+
+// Names that only the registries know, before anything is started.
+void check_names(const RunConfig& config) {
+  methods().find(config.method);
+  models().find(config.model);
+  data_sets().find(config.data);
+  optimizers().find(config.optimizer);
+  schedules().find(config.schedule);
+  parse_device(config.device);
+}
+
+std::unique_ptr<Job> join_job(RunConfig& config) {
+  if (config.engine == "auto") config.engine = default_engine();
+  auto job = engines().make(config.engine, {.workers = static_cast<int>(config.workers)});
+  config.workers = job->size();
+  if (config.method == "local" && job->size() > 1) {
+    throw ConfigError("--method local trains one worker alone, but there are " +
+                      std::to_string(job->size()) + ": give --method all-reduce");
+  }
+  if (config.method == "data-parallel" && job->processes() > 1) {
+    throw ConfigError("--method data-parallel lives in one process, but there are " +
+                      std::to_string(job->processes()) + ": use --method all-reduce");
+  }
+  return job;
+}
+
+// Where the sample order of a run that goes on begins: as before when nothing about it changed, so
+// that the run is the very same; otherwise in the middle of the epoch.
+OrderStart order_start(const nlohmann::json& engine, const RunConfig& config) {
+  const auto start_from = [](const nlohmann::json& numbers) {
+    return OrderStart{numbers.at(0), numbers.at(1), numbers.at(2)};
+  };
+  const nlohmann::json order = engine.value("order", nlohmann::json());
+  if (order.is_null()) return {};
+  const std::int64_t batch = order.at("batch_of_all");
+  if (batch == batch_of_all(config, static_cast<int>(config.workers))) {
+    return start_from(order.at("started_at"));
+  }
+  if (config.partition != "none") {
+    throw ConfigError("a run with --partition goes on with the same --workers and --batch only");
+  }
+  return start_from(order.at("stands_at"));
+}
+
+nlohmann::json to_json(const ResumePoint& point) {
+  return {{"start", {point.start.step, point.start.epoch, point.start.position}},
+          {"step", point.step},
+          {"engine", point.engine},
+          {"source", point.source}};
+}
+
+std::optional<ResumePoint> resume_point_from(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const nlohmann::json document = nlohmann::json::parse(text);
+  const nlohmann::json& start = document.at("start");
+  return ResumePoint{{start.at(0), start.at(1), start.at(2)},
+                     document.at("step"),
+                     document.at("engine"),
+                     document.at("source")};
+}
+
+// What only the first process has: the run's folder and what is in it.
+struct RunFiles {
+  RunDirectory run;
+  CheckpointStore checkpoints;
+  std::optional<LoadedCheckpoint> checkpoint;  // to go on from
+  std::vector<std::string> notes;
+};
+
+RunFiles open_run(const RunConfig& config, const TrainRequest& request) {
+  if (request.resume.empty()) {
+    RunDirectory run =
+        RunDirectory::create(request.runs_dir, request.name, config.model + "-" + config.data);
+    CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
+    return {std::move(run), std::move(checkpoints), {}, {}};
+  }
+  RunDirectory run = RunDirectory::open(request.resume);
+  CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
+  std::vector<std::string> notes;
+  auto checkpoint = checkpoints.load_latest(
+      [&](const std::string& warning) { notes.push_back("warning: " + warning); });
+  if (!checkpoint) {
+    notes.push_back("no checkpoint yet in " + checkpoints.folder().string() +
+                    ": starting from step 0");
+    run.rewind_metrics(0);
+  } else {
+    notes.push_back(
+        fmt::format("resuming from {} at step {}", checkpoint->folder.string(), checkpoint->step));
+  }
+  return {std::move(run), std::move(checkpoints), std::move(checkpoint), std::move(notes)};
+}
+
+// As JSON for the other processes; empty when the run starts at its beginning.
+std::string resume_text(const RunFiles& files, const RunConfig& config) {
+  if (!files.checkpoint) return "";
+  const LoadedCheckpoint& checkpoint = *files.checkpoint;
+  const nlohmann::json engine = checkpoint.extra.value("engine", nlohmann::json::object());
+  try {
+    return to_json({order_start(engine, config), checkpoint.step, engine.dump(),
+                    checkpoint.folder.string()})
+        .dump();
+  } catch (const nlohmann::json::exception& error) {
+    throw FileError(checkpoint.folder.string() + ": its manifest is damaged: " + error.what());
+  }
+}
+
+class Training {
+ public:
+  Training(RunConfig& config, const TrainRequest& request,
+           const std::vector<std::string>& arguments, Job& job)
+      : config_(config), request_(request), arguments_(arguments), job_(job) {}
+
+  int run() {
+    Collectives& processes = job_.between_processes();
+    require_same_settings(processes, config_);
+    data_ = open_data(config_, data_search_path());
+    require_same_data(processes, *data_);
+    const auto model = build_model(config_, *data_->train, InitialWeights::kLater);
+    set_compute_threads(config_, *model, job_.host_size());
+    if (job_.process() == 0) prepare_run(*model);
+    resume_ = resume_point_from(
+        from_first_process(processes, files_ ? resume_text(*files_, config_) : ""));
+    auto members = job_.join();
+    watch_signals();
+    run_workers(config_, *data_, members, resume_ ? &*resume_ : nullptr,
+                [&](Worker& worker) { train_one(worker); });
+    if (files_) finish();
+    return outcome_.reason == StopReason::kInterrupted ? kInterrupted : 0;
+  }
+
+ private:
+  void prepare_run(const Model& model) {
+    files_.emplace(open_run(config_, request_));
+    document_ = request_.resume.empty()
+                    ? run_document(config_, model, *data_, arguments_)
+                    : resumed_document(request_.resume, config_, *data_, arguments_);
+    if (request_.resume.empty()) files_->run.write_run_json(document_);
+    if (!request_.quiet && !request_.make_progress) {
+      announce(config_, model, *data_, files_->run);
+    }
+  }
+
+  void train_one(Worker& worker) {
+    if (!worker.is_first()) {
+      DiscardSink discard;
+      const auto silent = make_silent_progress();
+      Trainer trainer(worker.parts(*data_, discard, *silent), options(worker));
+      if (resume_) {
+        trainer.resume_at(resume_->step, nlohmann::json::parse(resume_->engine), resume_->source);
+      }
+      const TrainingOutcome outcome = trainer.run(stop_requested());
+      if (worker.member().rank == job_.first_rank()) outcome_ = outcome;
+      return;
+    }
+    const Step steps_per_epoch = worker.order().steps_per_epoch();
+    const auto progress = choose_progress(request_, config_, steps_per_epoch);
+    for (const std::string& line : files_->notes) progress->note(line);
+    for (const std::string& line : worker.notes()) progress->note(line);
+    TrainerParts parts = worker.parts(*data_, files_->run.metrics(), *progress);
+    parts.checkpoints = &files_->checkpoints;
+    parts.metrics_bytes = [this] { return files_->run.metrics_bytes(); };
+    Trainer trainer(parts, options(worker));
+    if (files_->checkpoint) resume_first(trainer, worker.options().total_steps);
+    if (!request_.resume.empty()) files_->run.write_run_json(document_);
+    outcome_ = trainer.run(stop_requested());
+    steps_per_epoch_ = steps_per_epoch;
+  }
+
+  TrainerOptions options(const Worker& worker) const {
+    TrainerOptions options = worker.options();
+    if (request_.record_when) {
+      options.record_when = request_.record_when(worker.order().steps_per_epoch());
+    }
+    return options;
+  }
+
+  void resume_first(Trainer& trainer, Step total) {
+    const LoadedCheckpoint& checkpoint = *files_->checkpoint;
+    if (checkpoint.step > total) {
+      throw ConfigError(fmt::format("{} is at step {} already, beyond the {} asked for",
+                                    files_->run.path().string(), checkpoint.step, total));
+    }
+    trainer.resume(checkpoint);
+    files_->run.rewind_metrics(checkpoint.extra["engine"].value("metrics_bytes", std::uint64_t{0}));
+    files_->checkpoint.reset();  // its memory is of no more use
+  }
+
+  void finish() {
+    const std::filesystem::path& path = files_->run.path();
+    const nlohmann::json summary = summarize(outcome_, steps_per_epoch_, path);
+    files_->run.write_summary(summary);
+    if (request_.json) fmt::print("{}\n", summary.dump());
+    if (!request_.quiet && !request_.make_progress) print_summary(stderr, outcome_, path);
+  }
+
+  RunConfig& config_;
+  const TrainRequest& request_;
+  const std::vector<std::string>& arguments_;
+  Job& job_;
+  std::unique_ptr<DataSplits> data_;
+  std::optional<RunFiles> files_;  // of the first process
+  nlohmann::json document_;
+  std::optional<ResumePoint> resume_;
+  TrainingOutcome outcome_;  // of this process's first worker
+  Step steps_per_epoch_ = 1;
+};
+
+}  // namespace
+
+const std::vector<std::string>& changeable_on_resume() {
+  static const std::vector<std::string> names = {"epochs",
+                                                 "iterations",
+                                                 "target-accuracy",
+                                                 "eval-every",
+                                                 "eval-batch",
+                                                 "record-every",
+                                                 "checkpoint-every",
+                                                 "keep",
+                                                 "loader-threads",
+                                                 "threads",
+                                                 "device",
+                                                 "data-dir",
+                                                 "workers",
+                                                 "engine",
+                                                 "world",
+                                                 "batch",
+                                                 "accumulate",
+                                                 "bucket",
+                                                 "first-bucket",
+                                                 "check-replicas",
+                                                 "peer-timeout"};
+  return names;
+}
+
+int train(RunConfig config, const TrainRequest& request,
+          const std::vector<std::string>& arguments) {
+  make_paths_absolute(config);
+  check_config(config);
+  check_names(config);
+  const std::unique_ptr<Job> job = join_job(config);
+  try {
+    return Training(config, request, arguments, *job).run();
+  } catch (const std::exception& error) {
+    // So that processes which wait for this one end as well, and say why.
+    job->between_processes().leave("process " + std::to_string(job->process()) +
+                                   " failed: " + error.what());
+    throw;
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,34 @@
+// What one rank has of its group: how an engine (threads, MPI, NCCL) reaches the methods.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "collectives/collectives.h"
+#include "core/activity.h"
+#include "core/types.h"
+
+namespace cohort {
+
+struct Membership {
+  Rank rank = 0;
+  int size = 1;
+  int host_rank = 0;  // among the ranks of this host
+  int host_size = 1;
+
+  // Two channels that do not hold each other up: one for the thread that trains, one for the thread
+  // that exchanges gradients meanwhile.
+  std::unique_ptr<Collectives> control = nullptr;
+  std::unique_ptr<Collectives> gradients = nullptr;
+  bool gradients_on_device = false;  // the second sums in the GPU's memory
+
+  // Where this rank says what it is doing; the others' messages quote it. Never null.
+  std::shared_ptr<Activity> activity = std::make_shared<Activity>();
+
+  void leave(const std::string& reason) const {
+    if (control) control->leave(reason);
+    if (gradients) gradients->leave(reason);
+  }
+};
+
+}  // namespace cohort

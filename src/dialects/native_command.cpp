@@ -1,0 +1,54 @@
+#include "dialects/native_command.h"
+
+#include <cctype>
+
+#include "core/text.h"
+
+namespace cohort {
+namespace {
+
+bool is_plain(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+         std::string_view("_@%+=:,./-").find(c) != std::string_view::npos;
+}
+
+std::string shell_quoted(const std::string& word) {
+  bool plain = !word.empty();
+  for (const char c : word) plain = plain && is_plain(c);
+  if (plain) return word;
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+}  // namespace
+
+std::vector<std::string> native_command(const RunConfig& config,
+                                        const std::vector<std::string>& extra) {
+  const RunConfig defaults;
+  std::vector<std::string> words = {"cohort", "train"};
+  for (const ConfigField& field : config_fields()) {
+    const std::string text = field_text(config, field);
+    if (text == field_text(defaults, field)) continue;
+    words.push_back("--" + field.name);
+    const bool is_switch = std::holds_alternative<bool RunConfig::*>(field.member);
+    if (!is_switch || text != "true") words.push_back(text);
+  }
+  words.insert(words.end(), extra.begin(), extra.end());
+  return words;
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  quoted.reserve(words.size());
+  for (const std::string& word : words) quoted.push_back(shell_quoted(word));
+  return join(quoted, " ");
+}
+
+}  // namespace cohort

@@ -1,0 +1,56 @@
+#include "engine/rank_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace cohort {
+namespace {
+
+using nlohmann::json;
+
+json to_json(const RankReport& report) {
+  json arrivals = json::array();
+  for (const StepArrivals& step : report.arrivals) {
+    arrivals.push_back({step.step, step.data_seconds, step.buckets});
+  }
+  const ClassificationSums::Values& sums = report.sums;
+  const StepTimes& times = report.times;
+  return {
+      {"sums", {sums.loss, sums.top1, sums.top5, sums.samples}},
+      {"times",
+       {times.data_seconds, times.compute_seconds, times.exchange_seconds, times.update_seconds}},
+      {"traffic", {report.traffic.sent, report.traffic.received}},
+      {"arrivals", arrivals}};
+}
+
+RankReport from_json(const json& document) {
+  RankReport report;
+  const json& sums = document.at("sums");
+  report.sums = {sums.at(0), sums.at(1), sums.at(2), sums.at(3)};
+  const json& times = document.at("times");
+  report.times = {times.at(0), times.at(1), times.at(2), times.at(3)};
+  report.traffic = {document.at("traffic").at(0), document.at("traffic").at(1)};
+  for (const json& step : document.at("arrivals")) {
+    report.arrivals.push_back({step.at(0), step.at(1), step.at(2).get<std::vector<double>>()});
+  }
+  return report;
+}
+
+}  // namespace
+
+std::vector<RankReport> gather_reports(const RankReport& own, const WorkerGroup& group) {
+  if (group.alone()) return {own};
+  std::vector<RankReport> reports;
+  for (const std::string& text : group.gather(to_json(own).dump())) {
+    try {
+      reports.push_back(from_json(json::parse(text)));
+    } catch (const json::exception& error) {
+      throw PeerError("rank " + std::to_string(reports.size()) +
+                      " sent a report that cannot be read: " + error.what());
+    }
+  }
+  return reports;
+}
+
+}  // namespace cohort

@@ -1,0 +1,24 @@
+// What a worker tells the first one about the steps since the last record.
+#pragma once
+
+#include <vector>
+
+#include "collectives/collectives.h"
+#include "engine/classification.h"
+#include "engine/training_step.h"
+#include "engine/worker_group.h"
+#include "methods/arrival_log.h"
+
+namespace cohort {
+
+struct RankReport {
+  ClassificationSums::Values sums;
+  StepTimes times;
+  Traffic traffic;
+  std::vector<StepArrivals> arrivals;
+};
+
+// By rank. All workers call it together; throws PeerError when what came is no report.
+std::vector<RankReport> gather_reports(const RankReport& own, const WorkerGroup& group);
+
+}  // namespace cohort

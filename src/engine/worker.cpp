@@ -1,0 +1,136 @@
+#include "engine/worker.h"
+
+#include <ATen/Parallel.h>
+
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "engine/checkpointing.h"
+#include "methods/bucket_exchange.h"
+
+namespace cohort {
+namespace {
+
+WorkerPlace place_of(const Membership& member) {
+  return {member.rank, member.size, member.host_rank};
+}
+
+InitialWeights initial_weights(const Membership& member) {
+  return member.rank == 0 ? InitialWeights::kFromSeed : InitialWeights::kLater;
+}
+
+bool is_peer_error(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const PeerError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+// What a worker's life threw, if anything.
+std::exception_ptr run_one(Membership& member,
+                           const std::function<std::unique_ptr<Worker>()>& build,
+                           const std::function<void(Worker&)>& body) {
+  // Outlives the handlers: its method may have a thread that waits for the others until we leave.
+  std::unique_ptr<Worker> worker;
+  const auto leave = [&](const char* what) {
+    member.leave("rank " + std::to_string(member.rank) + " failed " + member.activity->text() +
+                 ": " + what);
+    return std::current_exception();
+  };
+  try {
+    worker = build();
+    body(*worker);
+    member.activity->set(Phase::kEnded);
+    return nullptr;
+  } catch (const PeerError& error) {
+    member.leave(error.what());  // who is at fault, not who noticed
+    return std::current_exception();
+  } catch (const std::exception& error) {
+    return leave(error.what());
+  } catch (...) {
+    return leave("an unknown exception");
+  }
+}
+
+}  // namespace
+
+Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& member,
+               const ResumePoint* resume)
+    : member_(member),
+      patience_(patience(config)),
+      model_(build_model(config, *data.train, initial_weights(member))),
+      order_(sample_order(config, *data.train, place_of(member),
+                          resume == nullptr ? OrderStart{} : resume->start)),
+      options_(trainer_options(config, *model_, order_, place_of(member))),
+      schedule_(build_schedule(config, order_)) {
+  if (member.rank == 0 && !config.init.empty() && resume == nullptr) {
+    notes_ = initialize_from(config.init, *model_);
+  }
+  replica_ = std::make_unique<Replica>(
+      *model_, replica_options(config, *model_, worker_device(config, place_of(member))));
+  MethodOptions options = method_options(config, member);
+  options.arrivals = &arrivals_;
+  if (options.statistics == StatisticsPolicy::kSynchronised && member.size > 1) {
+    model_->store().set_statistics_sum([this](at::Tensor& values) {
+      sum_over_ranks(*member_.control, /*on_device=*/false, values, deadline_in(patience_));
+    });
+  }
+  method_ = methods().make(config.method, options);
+}
+
+Worker::~Worker() = default;
+
+WorkerGroup Worker::group() {
+  if (member_.size == 1) return {};
+  return {*member_.control, *member_.activity, patience_};
+}
+
+Traffic Worker::traffic() const {
+  if (member_.size == 1) return {};
+  const Traffic control = member_.control->traffic();
+  const Traffic gradients = member_.gradients->traffic();
+  return {control.sent + gradients.sent, control.received + gradients.received};
+}
+
+TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progress& progress) {
+  return {.model = *model_,
+          .replica = *replica_,
+          .method = *method_,
+          .schedule = *schedule_,
+          .train = *data.train,
+          .test = data.test.get(),
+          .order = order_,
+          .metrics = metrics,
+          .progress = progress,
+          .group = group(),
+          .arrivals = member_.size == 1 ? nullptr : &arrivals_,
+          .traffic = [this] { return traffic(); }};
+}
+
+void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Membership>& members,
+                 const ResumePoint* resume, const std::function<void(Worker&)>& body) {
+  std::vector<std::exception_ptr> errors(members.size());
+  const auto run = [&](std::size_t index) {
+    at::set_num_threads(static_cast<int>(config.threads));  // every thread's own setting
+    Membership& member = members[index];
+    const auto build = [&] { return std::make_unique<Worker>(config, data, member, resume); };
+    errors[index] = run_one(member, build, body);
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t index = 1; index < members.size(); ++index) threads.emplace_back(run, index);
+  run(0);
+  for (std::thread& thread : threads) thread.join();
+  std::exception_ptr first;
+  for (const std::exception_ptr& error : errors) {
+    if (!error) continue;
+    if (!first || (is_peer_error(first) && !is_peer_error(error))) first = error;
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace cohort

@@ -1,0 +1,78 @@
+// One worker of a run with everything it trains with, and the threads that workers of one process
+// run on.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/membership.h"
+#include "config/run_config.h"
+#include "data/registry.h"
+#include "data/sample_order.h"
+#include "engine/assemble.h"
+#include "engine/trainer.h"
+#include "methods/arrival_log.h"
+
+namespace cohort {
+
+// Where a run that goes on stands.
+struct ResumePoint {
+  OrderStart start;  // of the sample order
+  Step step = 0;
+  std::string engine;  // the checkpoint's "engine" member, as JSON
+  std::string source;  // names the checkpoint in messages
+};
+
+class Worker {
+ public:
+  // `member` and `data` outlive the worker. The first rank draws the initial weights, or takes them
+  // from --init unless a checkpoint will bring them (`resume`); the others get theirs when the
+  // method starts.
+  Worker(const RunConfig& config, const DataSplits& data, Membership& member,
+         const ResumePoint* resume = nullptr);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  const Membership& member() const { return member_; }
+  bool is_first() const { return member_.rank == 0; }
+  Model& model() { return *model_; }
+  Replica& replica() { return *replica_; }
+  UpdateMethod& method() { return *method_; }
+  const LearningRate& schedule() const { return *schedule_; }
+  const SampleOrder& order() const { return order_; }
+  const TrainerOptions& options() const { return options_; }
+  ArrivalLog& arrivals() { return arrivals_; }
+  WorkerGroup group();
+  // Bytes between ranks so far, on both channels.
+  Traffic traffic() const;
+  // What --init left at its random start or had too much: lines for the user.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+  // What a Trainer needs of it. The caller adds where records, progress and checkpoints go.
+  TrainerParts parts(const DataSplits& data, MetricsSink& metrics, Progress& progress);
+
+ private:
+  Membership& member_;
+  std::chrono::nanoseconds patience_;
+  ArrivalLog arrivals_;
+  std::vector<std::string> notes_;
+  std::unique_ptr<Model> model_;
+  SampleOrder order_;
+  TrainerOptions options_;
+  std::unique_ptr<LearningRate> schedule_;
+  std::unique_ptr<Replica> replica_;
+  std::unique_ptr<UpdateMethod> method_;
+};
+
+// Builds a worker for each member and runs body(worker) for it on a thread of its own, with
+// config.threads compute threads; returns when all have ended. A body that throws leaves its group,
+// saying what it was doing, so that the others end too; then the first cause is thrown here, never
+// just its echo.
+void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Membership>& members,
+                 const ResumePoint* resume, const std::function<void(Worker&)>& body);
+
+}  // namespace cohort

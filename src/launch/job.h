@@ -1,0 +1,50 @@
+// This process's part of a job: which ranks live here, and how they reach the others.
+//
+// A job is started once and its ranks are fixed. Every process of it builds the same kind of Job
+// and makes the same calls in the same order.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "collectives/collectives.h"
+#include "collectives/membership.h"
+#include "core/registry.h"
+#include "core/types.h"
+
+namespace cohort {
+
+class Job {
+ public:
+  virtual ~Job() = default;
+
+  virtual int processes() const = 0;
+  virtual int process() const = 0;  // this one, from 0
+
+  virtual int size() const = 0;         // ranks in all processes
+  virtual Rank first_rank() const = 0;  // the ranks from here on, local_size() of them,
+  virtual int local_size() const = 0;   // live in this process
+  virtual int host_size() const = 0;    // ranks on this host, those of other processes too
+
+  // One member a process, for the main thread: before the ranks run and after.
+  virtual Collectives& between_processes() = 0;
+
+  // One membership for each rank that lives here, in order. Called once.
+  virtual std::vector<Membership> join() = 0;
+};
+
+struct JobOptions {
+  int workers = 0;  // ranks in all; 0: one for each process, or for each GPU where ranks are GPUs
+  // A peer process of which nothing is heard for so long is given up.
+  std::chrono::milliseconds silence = std::chrono::seconds(6);
+  // Processes of a job wait so long for each other at the start.
+  std::chrono::milliseconds start_timeout = std::chrono::seconds(60);
+};
+
+// The engines by name: threads, and what this build found of mpi and nccl. Throws ConfigError when
+// the job cannot be had that way, saying what to change.
+using EngineRegistry = Registry<Job, const JobOptions&>;
+const EngineRegistry& engines();
+
+}  // namespace cohort

@@ -1,0 +1,398 @@
+#include "launch/mpi_job.h"
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "collectives/hierarchical.h"
+#include "collectives/mpi_collectives.h"
+#include "collectives/process_shared.h"
+#include "collectives/shared_memory.h"
+#include "core/error.h"
+#include "launch/environment.h"
+
+namespace cohort {
+namespace {
+
+// The channels between processes.
+enum Channel : int { kControl, kGradients, kMain, kChannels };
+
+// Notes whether anything went wrong, for the job's end.
+class Noted final : public Collectives {
+ public:
+  Noted(std::unique_ptr<Collectives> inner, std::shared_ptr<std::atomic<bool>> failed)
+      : inner_(std::move(inner)), failed_(std::move(failed)) {}
+
+  Rank rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  void all_reduce(std::span<float> values, Deadline deadline) override {
+    noting([&] { inner_->all_reduce(values, deadline); });
+  }
+  std::vector<Bytes> all_gather(std::span<const std::byte> own, Deadline deadline) override {
+    std::vector<Bytes> all;
+    noting([&] { all = inner_->all_gather(own, deadline); });
+    return all;
+  }
+  void broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) override {
+    noting([&] { inner_->broadcast(bytes, root, deadline); });
+  }
+  void barrier(Deadline deadline) override {
+    noting([&] { inner_->barrier(deadline); });
+  }
+  void leave(const std::string& reason) override {
+    failed_->store(true);
+    inner_->leave(reason);
+  }
+  Traffic traffic() const override { return inner_->traffic(); }
+
+ private:
+  template <class Operation>
+  void noting(Operation&& operation) {
+    try {
+      operation();
+    } catch (...) {
+      failed_->store(true);
+      throw;
+    }
+  }
+
+  std::unique_ptr<Collectives> inner_;
+  std::shared_ptr<std::atomic<bool>> failed_;
+};
+
+void check(int code, const char* call) {
+  if (code != MPI_SUCCESS) throw PeerError(std::string(call) + " failed");
+}
+
+// Who runs where, as every process knows it.
+struct Layout {
+  int processes = 1;
+  int process = 0;
+  int local_size = 1;               // ranks a process
+  GroupTable hosts = {{0}};         // by host: its processes
+  std::vector<std::string> names = {"this host"};  // by host
+  int host = 0;                     // this process's
+  int host_index = 0;               // of this process in it
+
+  bool leads() const { return host_index == 0; }
+  std::vector<Rank> ranks_of(int some_process) const {
+    std::vector<Rank> ranks;
+    for (int i = 0; i < local_size; ++i) ranks.push_back(some_process * local_size + i);
+    return ranks;
+  }
+  const std::vector<Rank>& neighbours() const { return hosts[host]; }
+};
+
+void initialise(const JobOptions& options, bool& ours) {
+  const auto place = detect_place([](const char* name) { return std::getenv(name); });
+  int begun = 0;
+  MPI_Initialized(&begun);
+  if (begun == 0) {
+    if (!place && options.workers > 1) {
+      const std::string workers = std::to_string(options.workers);
+      throw ConfigError("--engine mpi with --workers " + workers +
+                        " needs several processes, and this one was started alone: begin the "
+                        "command with `mpirun -n " +
+                        workers + "`, or `cohort launch -n " + workers +
+                        " --`, or use --engine threads");
+    }
+    int provided = 0;
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+    ours = true;
+  }
+  int provided = 0;
+  MPI_Query_thread(&provided);
+  if (provided < MPI_THREAD_MULTIPLE) {
+    throw ConfigError(
+        "this MPI library does not let several threads use it (MPI_THREAD_MULTIPLE); use one that "
+        "is built with thread support, or --engine threads");
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int size = 1;
+  check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  if (place && place->size != size && place->source != "torchrun") {
+    throw ConfigError(place->source + " started " + std::to_string(place->size) +
+                      " processes, but MPI sees " + std::to_string(size) +
+                      ": the launcher belongs to another MPI library; use this library's mpirun, or "
+                      "`srun --mpi=pmix`");
+  }
+}
+
+int ranks_per_process(int workers, int processes) {
+  if (workers == 0) return 1;
+  if (workers < processes || workers % processes != 0) {
+    throw ConfigError("--workers " + std::to_string(workers) + " cannot be shared out evenly to " +
+                      std::to_string(processes) + " processes; use a multiple of " +
+                      std::to_string(processes) + ", or start another number of processes");
+  }
+  return workers / processes;
+}
+
+// All processes are there by then, so that the calls without deadline that follow end at once.
+void wait_for_start(Deadline deadline) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
+  if (!wait_for(request, deadline)) {
+    throw PeerError("not all processes of the job came within the time for its start");
+  }
+}
+
+// This process's host: a communicator of its processes.
+MPI_Comm host_communicator(int process, int processes_per_host) {
+  MPI_Comm host = MPI_COMM_NULL;
+  if (processes_per_host > 0) {
+    check(MPI_Comm_split(MPI_COMM_WORLD, process / processes_per_host, process, &host),
+          "MPI_Comm_split");
+  } else {
+    check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, process, MPI_INFO_NULL, &host),
+          "MPI_Comm_split_type");
+  }
+  MPI_Comm_set_errhandler(host, MPI_ERRORS_RETURN);
+  return host;
+}
+
+Layout survey(const JobOptions& options, MPI_Comm host) {
+  Layout layout;
+  check(MPI_Comm_size(MPI_COMM_WORLD, &layout.processes), "MPI_Comm_size");
+  check(MPI_Comm_rank(MPI_COMM_WORLD, &layout.process), "MPI_Comm_rank");
+  check(MPI_Comm_rank(host, &layout.host_index), "MPI_Comm_rank");
+  layout.local_size = ranks_per_process(options.workers, layout.processes);
+
+  int leader = layout.process;
+  check(MPI_Bcast(&leader, 1, MPI_INT, 0, host), "MPI_Bcast");
+  std::vector<int> leaders(layout.processes);
+  check(MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, MPI_COMM_WORLD),
+        "MPI_Allgather");
+  char name[MPI_MAX_PROCESSOR_NAME] = "";
+  int length = 0;
+  MPI_Get_processor_name(name, &length);
+  std::vector<char> names(layout.processes * sizeof name);
+  check(MPI_Allgather(name, sizeof name, MPI_CHAR, names.data(), sizeof name, MPI_CHAR,
+                      MPI_COMM_WORLD),
+        "MPI_Allgather");
+
+  // A leader is the lowest process of its host, so hosts come in the order of their leaders.
+  layout.hosts.clear();
+  layout.names.clear();
+  std::vector<int> host_of(layout.processes);
+  for (int process = 0; process < layout.processes; ++process) {
+    if (leaders[process] == process) {
+      host_of[process] = static_cast<int>(layout.hosts.size());
+      layout.hosts.emplace_back();
+      layout.names.emplace_back(names.data() + process * sizeof name);
+    }
+    host_of[process] = host_of[leaders[process]];
+    layout.hosts[host_of[process]].push_back(process);
+  }
+  layout.host = host_of[layout.process];
+  return layout;
+}
+
+// Shares memory with the other processes of the host. The name goes round, or why there is none.
+std::shared_ptr<ProcessShared> share(const Layout& layout, const JobOptions& options, MPI_Comm host,
+                                     Deadline deadline) {
+  ProcessGroup group;
+  for (const int process : layout.neighbours()) group.ranks.push_back(layout.ranks_of(process));
+  group.channels = kChannels;
+  group.silence = options.silence;
+  std::shared_ptr<ProcessShared> shared;
+  char message[1024] = "";
+  if (layout.leads()) {
+    try {
+      shared = ProcessShared::create(group, 0);
+      std::snprintf(message, sizeof message, "%s", shared->name().c_str());
+    } catch (const RunError& error) {
+      std::snprintf(message, sizeof message, "!%s", error.what());
+    }
+  }
+  check(MPI_Bcast(message, sizeof message, MPI_CHAR, 0, host), "MPI_Bcast");
+  message[sizeof message - 1] = '\0';
+  if (message[0] == '!') throw RunError(message + 1);
+  if (!shared) shared = ProcessShared::open(message, group, layout.host_index);
+  shared->wait_for_all(deadline);
+  return shared;
+}
+
+class MpiJob final : public Job {
+ public:
+  MpiJob(const JobOptions& options, int processes_per_host) : options_(options) {
+    initialise(options, ours_);
+    const Deadline deadline = deadline_in(options.start_timeout);
+    wait_for_start(deadline);
+    int process = 0;
+    check(MPI_Comm_rank(MPI_COMM_WORLD, &process), "MPI_Comm_rank");
+    const MPI_Comm host = host_communicator(process, processes_per_host);
+    layout_ = survey(options, host);
+    if (layout_.neighbours().size() > 1) shared_ = share(layout_, options, host, deadline);
+    name_activities();
+    if (layout_.hosts.size() > 1) connect_hosts(deadline);
+    main_ = noted(between(kMain));
+  }
+  MpiJob(const MpiJob&) = delete;
+  MpiJob& operator=(const MpiJob&) = delete;
+
+  ~MpiJob() override {
+    bool well = !failed_->load() && (!link_ || link_->failure().empty());
+    try {
+      if (well) main_->barrier(deadline_in(options_.start_timeout));
+    } catch (const std::exception&) {
+      well = false;
+    }
+    if (link_) link_->close();
+    main_.reset();
+    shared_.reset();
+    if (well && ours_) MPI_Finalize();
+  }
+
+  int processes() const override { return layout_.processes; }
+  int process() const override { return layout_.process; }
+  int size() const override { return layout_.processes * layout_.local_size; }
+  Rank first_rank() const override { return layout_.process * layout_.local_size; }
+  int local_size() const override { return layout_.local_size; }
+  int host_size() const override {
+    return static_cast<int>(layout_.neighbours().size()) * layout_.local_size;
+  }
+  Collectives& between_processes() override { return *main_; }
+
+  std::vector<Membership> join() override {
+    auto control = members(kControl);
+    auto gradients = members(kGradients);
+    std::vector<Membership> all(layout_.local_size);
+    for (int i = 0; i < layout_.local_size; ++i) {
+      Membership& member = all[i];
+      member.rank = first_rank() + i;
+      member.size = size();
+      member.host_rank = layout_.host_index * layout_.local_size + i;
+      member.host_size = host_size();
+      member.control = std::move(control[i]);
+      member.gradients = std::move(gradients[i]);
+      member.activity = activities_[i];
+    }
+    return all;
+  }
+
+ private:
+  void name_activities() {
+    for (int i = 0; i < layout_.local_size; ++i) {
+      activities_.push_back(shared_ ? shared_->activity(layout_.host_index, i)
+                                    : std::make_shared<Activity>());
+    }
+  }
+
+  void connect_hosts(Deadline deadline) {
+    MPI_Comm leaders = MPI_COMM_NULL;
+    check(MPI_Comm_split(MPI_COMM_WORLD, layout_.leads() ? 0 : MPI_UNDEFINED, layout_.process,
+                         &leaders),
+          "MPI_Comm_split");
+    if (!layout_.leads()) return;
+    MpiMembers members;
+    members.hosts = layout_.names;
+    members.silence = options_.silence;
+    for (const auto& host : layout_.hosts) {
+      members.ranks.emplace_back();
+      for (const int process : host) {
+        for (const Rank rank : layout_.ranks_of(process)) members.ranks.back().push_back(rank);
+      }
+    }
+    for (int index = 0; index < static_cast<int>(layout_.neighbours().size()); ++index) {
+      for (int i = 0; i < layout_.local_size; ++i) {
+        members.activities.push_back(shared_ ? shared_->activity(index, i) : activities_[i]);
+      }
+    }
+    if (shared_) {
+      members.host_failure = [shared = shared_] {
+        for (int channel = 0; channel < kChannels; ++channel) {
+          std::string failure = shared->failure(channel);
+          if (!failure.empty()) return failure;
+        }
+        return std::string();
+      };
+    }
+    link_ = MpiLink::create(leaders, std::move(members), deadline);
+    for (auto& channel : outside_) channel = link_->channel(deadline);
+  }
+
+  // One member a process.
+  std::unique_ptr<Collectives> between(Channel channel) {
+    const bool one_a_host = std::all_of(layout_.hosts.begin(), layout_.hosts.end(),
+                                        [](const auto& host) { return host.size() == 1; });
+    if (layout_.hosts.size() > 1 && one_a_host) return std::move(outside_[channel]);
+    std::unique_ptr<Collectives> inside =
+        shared_ ? shared_->channel(channel)
+                : std::move(make_shared_memory_group(1, MemberNames{{first_rank()}, {}}).front());
+    if (layout_.hosts.size() == 1) return inside;
+    return make_hierarchical(std::move(inside), std::move(outside_[channel]), layout_.hosts,
+                             layout_.process);
+  }
+
+  // One for each rank of this process.
+  std::vector<std::unique_ptr<Collectives>> members(Channel channel) {
+    std::vector<std::unique_ptr<Collectives>> all;
+    if (layout_.local_size == 1) {
+      all.push_back(noted(between(channel)));
+      return all;
+    }
+    auto threads = make_shared_memory_group(
+        layout_.local_size, MemberNames{layout_.ranks_of(layout_.process), activities_});
+    if (layout_.processes == 1) {
+      for (auto& thread : threads) all.push_back(noted(std::move(thread)));
+      return all;
+    }
+    GroupTable table;
+    for (int process = 0; process < layout_.processes; ++process) {
+      table.push_back(layout_.ranks_of(process));
+    }
+    const std::shared_ptr<Collectives> outer = between(channel);
+    for (int i = 0; i < layout_.local_size; ++i) {
+      all.push_back(noted(make_hierarchical(std::move(threads[i]), outer, table, first_rank() + i)));
+    }
+    return all;
+  }
+
+  std::unique_ptr<Collectives> noted(std::unique_ptr<Collectives> collectives) const {
+    return std::make_unique<Noted>(std::move(collectives), failed_);
+  }
+
+  JobOptions options_;
+  bool ours_ = false;  // MPI was initialised here
+  Layout layout_;
+  std::shared_ptr<std::atomic<bool>> failed_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<ProcessShared> shared_;              // null where this process is alone on its host
+  std::vector<std::shared_ptr<Activity>> activities_;  // of the ranks that live here
+  std::shared_ptr<MpiLink> link_;                      // on leaders of several hosts
+  std::unique_ptr<Collectives> outside_[kChannels];    // the same; taken by between()
+  std::unique_ptr<Collectives> main_;
+};
+
+}  // namespace
+
+std::unique_ptr<Job> make_mpi_job(const JobOptions& options, int processes_per_host) {
+  return std::make_unique<MpiJob>(options, processes_per_host);
+}
+
+std::unique_ptr<Job> make_mpi_job(const JobOptions& options) { return make_mpi_job(options, 0); }
+
+void plain_mpi_all_reduce(std::span<float> values) {
+  check(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT,
+                      MPI_SUM, MPI_COMM_WORLD),
+        "MPI_Allreduce");
+}
+
+void end_if_mpi_is_unfinished(int status) {
+  int begun = 0;
+  int ended = 0;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&ended);
+  if (begun == 0 || ended != 0) return;
+  std::fflush(stdout);
+  std::fflush(stderr);
+  _exit(status);
+}
+
+}  // namespace cohort

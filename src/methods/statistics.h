@@ -1,0 +1,11 @@
+// Makes the ranks' batch-norm statistics equal.
+#pragma once
+
+#include "methods/update_method.h"
+
+namespace cohort {
+
+// All ranks call it together.
+void settle_statistics(Replica& replica, const MethodOptions& options);
+
+}  // namespace cohort

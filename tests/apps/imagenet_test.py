@@ -1,0 +1,273 @@
+"""`cohort imagenet`: the commands of the study, as they are written there, on a few small pictures."""
+
+import json
+import random
+import re
+import shlex
+import struct
+import zlib
+
+import program
+from program import ProgramTest
+
+NUMBER = r" *[0-9]+\.[0-9]+"
+LOSS = r"[0-9]\.[0-9]{4}e[+-][0-9]{2}"
+SCORES = (rf"Loss {LOSS} \({LOSS}\)\tAcc@1 (?P<top1>{NUMBER}) \({NUMBER}\)"
+          rf"\tAcc@5 {NUMBER} \({NUMBER}\)")
+EPOCH = re.compile(rf"Epoch: \[(?P<epoch>\d+)\]\[ *(?P<index>\d+)/(?P<total>\d+)\]"
+                   rf"\tTime (?P<time>{NUMBER}) \({NUMBER}\)\tData {NUMBER} \({NUMBER}\)\t{SCORES}")
+TEST = re.compile(rf"Test: \[ *(?P<index>\d+)/(?P<total>\d+)\]\tTime {NUMBER} \({NUMBER}\)\t{SCORES}")
+FINAL = re.compile(r" \* Acc@1 (?P<top1>\d+\.\d{3}) Acc@5 (?P<top5>\d+\.\d{3})")
+
+TRAIN_PICTURES = 8  # of each of three classes
+TEST_PICTURES = 3
+STUDY = {  # as written, but for the program's name, the folder, and the network's size
+    "single-256": "-a resnet50 --epochs 1 --gpu 0 DIR",
+    "single-128": "-a resnet50 --epochs 1 --batch-size 128 --gpu 0 DIR",
+    "parallel-256": "-a resnet50 --epochs 1 DIR",
+    "parallel-1024": "-a resnet50 --epochs 1 --batch-size 1024 --workers 16 DIR",
+    "distributed-1024": "-a resnet50 --epochs 1 --batch-size 1024 --workers 16 --dist-url "
+                        "'tcp://127.0.0.1:2345' --dist-backend 'nccl' "
+                        "--multiprocessing-distributed --world-size 1 --rank 0 DIR",
+    "distributed-256": "-a resnet50 --epochs 1 --batch-size 256 --dist-url 'tcp://127.0.0.1:2345' "
+                       "--dist-backend 'nccl' --multiprocessing-distributed --world-size 1 "
+                       "--rank 0 DIR",
+}
+METHOD = {"single": "local", "parallel": "data-parallel", "distributed": "all-reduce"}
+
+
+def png(side, colour):
+    """A noisy square of one colour."""
+    rows = b"".join(
+        b"\0" + bytes(min(255, max(0, channel + random.randrange(-20, 20)))
+                      for _ in range(side) for channel in colour) for _ in range(side))
+
+    def chunk(kind, content):
+        return (struct.pack(">I", len(content)) + kind + content
+                + struct.pack(">I", zlib.crc32(kind + content)))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+class Imagenet(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        # Threads that spin for each other take thirty times as long when the cores are busy.
+        self.environment["OMP_WAIT_POLICY"] = "passive"
+        random.seed(1)
+        colours = {"blue": (30, 30, 220), "green": (30, 220, 30), "red": (220, 30, 30)}
+        for split, count in (("train", TRAIN_PICTURES), ("val", TEST_PICTURES)):
+            for name, colour in colours.items():
+                folder = self.folder / "pictures" / split / name
+                folder.mkdir(parents=True)
+                for i in range(count):
+                    (folder / f"{i}.png").write_bytes(png(40, colour))
+
+    def imagenet(self, *arguments, **options):
+        return self.cohort("imagenet", "--image-size", 32, *arguments, **options)
+
+    def small(self, name, *arguments, **options):
+        """resnet18, three steps an epoch."""
+        return self.imagenet("-a", "resnet18", "-b", 8, "--lr", 0.01, "--name", name, "--gpu", 0,
+                             "-p", 2, *arguments, "pictures", **options)
+
+    def lines(self, result, pattern):
+        return [match for match in map(pattern.fullmatch, result.stdout.splitlines()) if match]
+
+    def config(self, name):
+        return json.loads((self.folder / "runs" / name / "run.json").read_text())["config"]
+
+
+class Study(Imagenet):
+    def run_as_written(self, name, arch):
+        words = [{"DIR": "pictures", "resnet50": arch}.get(word, word)
+                 for word in shlex.split(STUDY[name])]
+        result = self.imagenet(*words, "--name", name)
+        lines = result.stdout.splitlines()
+        self.assertEqual([line for line in lines if not line.startswith("Use GPU")][0],
+                         f"=> creating model '{arch}'")
+        epochs = self.lines(result, EPOCH)
+        self.assertEqual([(line["epoch"], line["index"]) for line in epochs], [("0", "0")], lines)
+        self.assertEqual(len(self.lines(result, TEST)), 1, lines)
+        self.assertTrue(FINAL.fullmatch(lines[-1]), lines)
+        known = sum(len(self.lines(result, pattern)) for pattern in (EPOCH, TEST, FINAL))
+        rest = [line for line in lines if not line.startswith(("Use GPU", "=> creating"))]
+        self.assertEqual(known, len(rest), "lines that the example does not print")
+        method = METHOD[name.split("-")[0]]
+        self.assertEqual(self.config(name)["method"], method)
+        samples = sum(record["samples"] for record in self.metrics(
+            self.folder / "runs" / name, "step"))
+        self.assertEqual(samples, 3 * TRAIN_PICTURES)  # each picture once, whoever took it
+        return result
+
+    def test_every_command_runs(self):
+        for name in STUDY:
+            with self.subTest(name):
+                self.run_as_written(name, "resnet18")
+
+    def test_the_largest_runs_with_its_own_network(self):
+        self.run_as_written("distributed-256", "resnet50")
+
+    def test_explains_itself_and_the_explanation_trains_the_same(self):
+        for name in STUDY:
+            words = [{"DIR": "pictures", "resnet50": "resnet18"}.get(word, word)
+                     for word in shlex.split(STUDY[name])]
+            with self.subTest(name):
+                result = self.imagenet(*words, "--explain", "--name", "native-" + name)
+                self.assertFalse((self.folder / "runs" / ("native-" + name)).exists())
+                native = shlex.split(result.stdout)
+                self.assertEqual(native[:2], ["cohort", "train"])
+                self.assertEqual(native[native.index("--method") + 1]
+                                 if "--method" in native else "local",
+                                 METHOD[name.split("-")[0]])
+        self.cohort(*native[1:], "--quiet")  # the last one
+        self.run_as_written(name, "resnet18")
+        self.assertEqual(self.config(name), self.config("native-" + name))
+        self.assert_same_weights(self.folder / "runs" / name,
+                                 self.folder / "runs" / ("native-" + name))
+
+
+class Lines(Imagenet):
+    def test_print_every_few_steps_and_learn(self):
+        result = self.small("r", "--epochs", 12)
+        epochs = self.lines(result, EPOCH)
+        self.assertEqual([(int(line["epoch"]), int(line["index"]), int(line["total"]))
+                          for line in epochs],
+                         [(epoch, index, 3) for epoch in range(12) for index in (0, 2)])
+        for line in epochs:
+            self.assertGreater(float(line["time"]), 0)
+        final = self.lines(result, FINAL)
+        self.assertEqual(len(final), 12)
+        self.assertGreater(max(float(line["top1"]) for line in final), 60)
+        self.assertEqual(float(final[-1]["top5"]), 100)  # of three classes
+
+    def test_agree_with_the_records(self):
+        result = self.small("r", "--epochs", 1)
+        records = self.metrics(self.folder / "runs" / "r", "step")
+        losses = {record["step"]: record["loss"] for record in records}
+        self.assertEqual([record["steps"] for record in records], [1, 1, 1])
+        shown = re.findall(rf"Loss ({LOSS}) \(({LOSS})\)", result.stdout)
+        for (value, mean), step in zip(shown, (1, 3)):
+            self.assertAlmostEqual(float(value), losses[step], delta=1e-4 * losses[step])
+            so_far = [loss for at, loss in losses.items() if at <= step]
+            self.assertAlmostEqual(float(mean), sum(so_far) / len(so_far), delta=1e-3)
+
+    def test_go_to_standard_output_and_warnings_to_standard_error(self):
+        result = self.small("r", "--epochs", 1, "--seed", 5)
+        self.assertIn("You have chosen to seed training.", result.stderr)
+        self.assertIn("This will completely disable data parallelism.", result.stderr)
+        self.assertNotIn("chosen", result.stdout)
+        self.assertEqual(self.config("r")["seed"], 5)
+
+
+class Resume(Imagenet):
+    def test_goes_on_where_the_run_ended(self):
+        self.small("whole", "--epochs", 3)
+        self.small("r", "--epochs", 1)
+        result = self.small("", "--epochs", 3, "--resume", "runs/r")
+        self.assertIn("=> loading checkpoint 'runs/r'\n"
+                      "=> loaded checkpoint 'runs/r' (epoch 1)\n", result.stdout)
+        self.assertEqual({line["epoch"] for line in self.lines(result, EPOCH)}, {"1", "2"})
+        self.assert_same_weights(self.folder / "runs/r", self.folder / "runs/whole")
+
+    def test_takes_a_checkpoint_of_the_run_too(self):
+        self.small("r", "--epochs", 1)
+        folder = self.latest(self.folder / "runs/r")
+        result = self.imagenet("--epochs", 2, "--resume", folder, "pictures")
+        self.assertIn(f"=> loaded checkpoint '{folder}' (epoch 1)", result.stdout)
+
+    def test_begins_anew_when_nothing_is_there(self):
+        result = self.small("r", "--epochs", 1, "--resume", "nowhere/checkpoint.pth.tar")
+        self.assertIn("=> creating model 'resnet18'\n"
+                      "=> no checkpoint found at 'nowhere/checkpoint.pth.tar'\n", result.stdout)
+        self.assertTrue(self.lines(result, FINAL))
+
+    def test_refuses_what_would_make_it_another_run(self):
+        self.small("r", "--epochs", 1)
+        result = self.imagenet("--lr", 0.5, "--epochs", 2, "--resume", "runs/r", "pictures",
+                               status=2)
+        self.assertIn("lr", result.stderr)
+        (self.folder / "checkpoint.pth.tar").write_bytes(b"PK")
+        result = self.imagenet("--resume", "checkpoint.pth.tar", "pictures", status=2)
+        self.assertIn("docs/imagenet.md", result.stderr)
+
+    def test_begins_in_the_middle(self):
+        result = self.small("r", "--epochs", 33, "--start-epoch", 32)
+        self.assertEqual({line["epoch"] for line in self.lines(result, EPOCH)}, {"32"})
+        self.assertAlmostEqual(self.metrics(self.folder / "runs/r", "step")[0]["lr"], 0.001)
+
+
+class Evaluate(Imagenet):
+    def test_scores_a_run_as_its_training_did(self):
+        trained = self.small("r", "--epochs", 2)
+        result = self.imagenet("-e", "--resume", "runs/r", "pictures")
+        self.assertIn("=> loaded checkpoint 'runs/r' (epoch 2)", result.stdout)
+        self.assertEqual(result.stdout.splitlines()[-1], trained.stdout.splitlines()[-1])
+        self.assertEqual(self.lines(result, EPOCH), [])
+        native = self.imagenet("-e", "--resume", "runs/r", "--explain", "pictures").stdout
+        self.cohort(*shlex.split(native)[1:])
+
+    def test_scores_a_random_model(self):
+        result = self.imagenet("--evaluate", "-a", "resnet18", "pictures")
+        self.assertEqual(len(self.lines(result, FINAL)), 1)
+        self.assertFalse((self.folder / "runs").exists())
+
+    def test_begins_with_pretrained_weights(self):
+        self.small("r", "--epochs", 6)
+        best = self.imagenet("-e", "--resume", "runs/r", "pictures").stdout.splitlines()[-1]
+        self.imagenet("--pretrained", "-e", "-a", "resnet18", "pictures", status=2)
+        self.cohort("export", "runs/r", "--which", "latest", "-o", "pictures/resnet18.safetensors")
+        result = self.imagenet("--pretrained", "-e", "-a", "resnet18", "pictures")
+        self.assertEqual(result.stdout.splitlines()[0], "=> using pre-trained model 'resnet18'")
+        self.assertEqual(result.stdout.splitlines()[-1], best)
+        result = self.small("tuned", "--pretrained", "--epochs", 1)
+        self.assertEqual(self.config("tuned")["init"],
+                         str(self.folder / "pictures/resnet18.safetensors"))
+
+
+class Usage(Imagenet):
+    def refused(self, *arguments, says):
+        result = self.imagenet(*arguments, status=2)
+        self.assertEqual(result.stdout, "")
+        self.assertIn(says, result.stderr)
+        self.assertFalse((self.folder / "runs").exists())
+
+    def test_mistakes(self):
+        self.refused(says="--dummy")
+        self.refused("-a", "resnet5", "pictures", says="resnet50")
+        self.refused("--dist-url", "http://a", "pictures", says="tcp://HOST:PORT")
+        self.refused("--dist-backend", "smoke", "pictures", says="nccl, gloo, mpi")
+        self.refused("--world-size", 2, "--rank", 0, "pictures", says="mpirun -n 2 cohort imagenet")
+        self.refused("--pretrained", "pictures", says="resnet18.safetensors")
+        self.refused("-b", 0, "pictures", says="--batch-size")
+        self.refused("--nonsense", "pictures", says="--nonsense")
+
+    def test_a_folder_that_is_not_there(self):
+        result = self.imagenet("nowhere", status=1)
+        self.assertIn("nowhere", result.stderr)
+
+    def test_every_flag_of_the_example_is_known(self):
+        text = self.imagenet("--help").stdout
+        for flag in ("-a,--arch", "-j,--workers", "--epochs", "--start-epoch", "-b,--batch-size",
+                     "--lr,--learning-rate", "--momentum", "--weight-decay,--wd", "-p,--print-freq",
+                     "--resume", "-e,--evaluate", "--pretrained", "--world-size", "--rank",
+                     "--dist-url", "--dist-backend", "--seed", "--gpu",
+                     "--multiprocessing-distributed", "--no-accel", "--dummy", "--explain"):
+            self.assertIn(flag, text)
+
+    def test_dummy_needs_no_pictures(self):
+        result = self.imagenet("--dummy", "--train-size", 16, "--test-size", 4, "-b", 8,
+                               "--epochs", 1, "--gpu", 0, "-p", 1)
+        self.assertEqual([line["index"] for line in self.lines(result, EPOCH)], ["0", "1"])
+        self.assertTrue(self.lines(result, FINAL))
+
+    def test_reads_world_size_from_the_environment_when_asked(self):
+        self.environment["WORLD_SIZE"] = "3"
+        self.environment["RANK"] = "0"
+        self.refused("--dist-url", "env://", "pictures", says="mpirun -n 3")
+        self.environment["WORLD_SIZE"] = "1"
+        self.imagenet("--dist-url", "env://", "--explain", "pictures")
+
+
+if __name__ == "__main__":
+    program.main()

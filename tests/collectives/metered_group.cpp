@@ -1,0 +1,34 @@
+#include "collectives/metered_group.h"
+
+#include <utility>
+
+#include "transport/in_process.h"
+#include "transport/metered.h"
+
+namespace cohort {
+
+MeteredGroup::MeteredGroup(int size) {
+  for (auto& member : make_in_process_group(size)) {
+    transports_.push_back(std::make_shared<MeteredTransport>(std::move(member)));
+  }
+}
+
+MeteredGroup::Count MeteredGroup::of(Rank rank) const {
+  const auto traffic = static_cast<const MeteredTransport&>(*transports_[rank]).traffic();
+  return {traffic.bytes_sent, traffic.bytes_received, traffic.messages_sent,
+          traffic.messages_received};
+}
+
+MeteredGroup::Count MeteredGroup::total() const {
+  Count sum;
+  for (Rank rank = 0; rank < static_cast<int>(transports_.size()); ++rank) {
+    const Count part = of(rank);
+    sum.bytes_sent += part.bytes_sent;
+    sum.bytes_received += part.bytes_received;
+    sum.messages_sent += part.messages_sent;
+    sum.messages_received += part.messages_received;
+  }
+  return sum;
+}
+
+}  // namespace cohort

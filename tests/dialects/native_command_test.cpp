@@ -1,0 +1,86 @@
+#include "dialects/native_command.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+
+namespace cohort {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST(NativeCommand, OfTheDefaultsIsTheBareCommand) {
+  EXPECT_EQ(native_command({}), (Words{"cohort", "train"}));
+}
+
+TEST(NativeCommand, NamesWhatDiffersInTheOrderOfTheTable) {
+  RunConfig config;
+  config.epochs = 3;
+  config.model = "resnet50";
+  config.lr_milestones = {30, 60.5};
+  EXPECT_EQ(native_command(config, {"--name", "a"}),
+            (Words{"cohort", "train", "--model", "resnet50", "--lr-milestones", "30,60.5",
+                   "--epochs", "3", "--name", "a"}));
+}
+
+TEST(NativeCommand, WritesSwitchesAsTheyAreRead) {
+  RunConfig config;
+  config.nesterov = true;
+  config.shuffle = false;
+  EXPECT_EQ(native_command(config), (Words{"cohort", "train", "--shuffle", "false", "--nesterov"}));
+}
+
+// Every setting, changed, and read back as the flags of `cohort train` are.
+TEST(NativeCommand, GivesBackTheSameConfiguration) {
+  for (const ConfigField& field : config_fields()) {
+    RunConfig config;
+    struct Change {
+      RunConfig& config;
+      const ConfigField& field;
+      void operator()(std::string RunConfig::*member) const {
+        config.*member = field.choices.empty() ? "a b'c" : field.choices.back();
+      }
+      void operator()(std::int64_t RunConfig::*member) const { config.*member += 1; }
+      void operator()(double RunConfig::*member) const {
+        config.*member = field.low < 0.1 ? 0.123456789012345 : field.low * 1.1;
+      }
+      void operator()(bool RunConfig::*member) const { config.*member = !(config.*member); }
+      void operator()(std::vector<double> RunConfig::*member) const {
+        config.*member = {1, 2.5, 1e-9};
+      }
+    };
+    std::visit(Change{config, field}, field.member);
+    const Words words = native_command(config);
+    ASSERT_GE(words.size(), 3U) << field.name;
+    EXPECT_EQ(words[2], "--" + field.name);
+    RunConfig back;
+    set_field(back, field, words.size() == 3 ? "true" : words[3]);
+    EXPECT_EQ(back, config) << field.name;
+  }
+}
+
+TEST(ShellLine, QuotesOnlyWhatNeedsIt) {
+  EXPECT_EQ(shell_line({"cohort", "train", "--lr", "1e-05", "../../imagenet"}),
+            "cohort train --lr 1e-05 ../../imagenet");
+  EXPECT_EQ(shell_line({"", "a b", "it's", "$HOME", "a*", "~"}),
+            "'' 'a b' 'it'\\''s' '$HOME' 'a*' '~'");
+}
+
+// The shell itself is the judge.
+TEST(ShellLine, IsTakenApartAgainByAShell) {
+  const Words words = {"a b", "it's", "\"", "$(ls)", "`ls`", "\\",
+                       "#",   "a;b",  "&",  "!",     "",     "x\ty"};
+  const std::string line = "printf '<%s>' " + shell_line(words);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(line.c_str(), "r"), ::pclose);
+  ASSERT_NE(pipe, nullptr);
+  std::array<char, 4096> buffer{};
+  const std::size_t read = std::fread(buffer.data(), 1, buffer.size(), pipe.get());
+  std::string expected;
+  for (const std::string& word : words) expected += "<" + word + ">";
+  EXPECT_EQ(std::string(buffer.data(), read), expected);
+}
+
+}  // namespace
+}  // namespace cohort
