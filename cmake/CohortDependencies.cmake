@@ -27,6 +27,7 @@ if(COHORT_WITH_TORCH)
   find_package(Torch REQUIRED)
   # Torch's package adds flags of its own to every target; we want only its libraries.
   set(CMAKE_CXX_STANDARD 20)
+  include(CohortNccl)
 endif()
 if(COHORT_BUILD_TESTS)
   find_package(GTest REQUIRED)

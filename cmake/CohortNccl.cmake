@@ -11,7 +11,8 @@ if(COHORT_WITH_NCCL STREQUAL "ON" OR (COHORT_WITH_NCCL STREQUAL "AUTO" AND TARGE
   set(_nccl_places ${TORCH_INSTALL_PREFIX}/../nvidia/nccl ${_cuda_places})
   find_path(COHORT_CUDA_INCLUDE cuda_runtime_api.h
             HINTS ${_cuda_places} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
-  find_library(COHORT_CUDA_LIBRARY NAMES cudart libcudart.so.13 libcudart.so.12 libcudart.so.11.0 NAMES_PER_DIR
+  find_library(COHORT_CUDA_LIBRARY NAMES_PER_DIR
+               NAMES cudart libcudart.so.13 libcudart.so.12 libcudart.so.11.0
                HINTS ${_cuda_places} ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
   find_path(COHORT_NCCL_INCLUDE nccl.h HINTS ${_nccl_places} PATH_SUFFIXES include)
   find_library(COHORT_NCCL_LIBRARY NAMES nccl libnccl.so.2 NAMES_PER_DIR

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/bench_all_reduce.h"
 #include "apps/command.h"
 #include "apps/config_flags.h"
 #include "apps/environment.h"
@@ -144,6 +145,7 @@ void add_bench(CLI::App& program, Invocation&) {
       program.add_subcommand("bench", "Measure parts of the system; one JSON object a line");
   command->require_subcommand(1);
   CLI::App* step = command->add_subcommand("step", "Time of one training step and its parts");
+  add_all_reduce_bench(*command);
   auto parsed = std::make_shared<StepBench>(*step);
   step->callback([parsed] { run_step_bench(*parsed); });
 }

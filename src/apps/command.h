@@ -19,6 +19,7 @@ void add_eval(CLI::App& program, Invocation& invocation);
 void add_export(CLI::App& program, Invocation& invocation);
 void add_list(CLI::App& program, Invocation& invocation);
 void add_data(CLI::App& program, Invocation& invocation);
+void add_launch(CLI::App& program, Invocation& invocation);
 void add_bench(CLI::App& program, Invocation& invocation);
 
 }  // namespace cohort

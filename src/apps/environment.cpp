@@ -25,6 +25,8 @@ extern "C" void on_stop_signal(int) {
   if (stop_flag.exchange(true)) ::_exit(kInterrupted);
 }
 
+extern "C" void on_polite_stop_signal(int) { stop_flag = true; }
+
 std::string text_of(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -83,7 +85,9 @@ void watch_signals() {
   action.sa_handler = on_stop_signal;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGUSR1, &action, nullptr);  // what mpirun passes on to all ranks
+  // What launchers pass on to all ranks; one that comes twice is no impatience.
+  action.sa_handler = on_polite_stop_signal;
+  ::sigaction(SIGUSR1, &action, nullptr);
 }
 
 bool is_terminal(std::FILE* stream) { return ::isatty(::fileno(stream)) != 0; }

@@ -288,8 +288,9 @@ void explain(const ImagenetCommand& command, const RunConfig& config,
     if (command.runs_dir != "runs") extra.insert(extra.end(), {"--runs-dir", command.runs_dir});
     words = native_command(config, extra);
   }
-  const int processes = place_in_job().size;
-  fmt::print("{}{}\n", processes > 1 ? fmt::format("mpirun -n {} ", processes) : "",
+  const Place place = place_in_job();
+  if (place.rank > 0) return;  // the first one prints
+  fmt::print("{}{}\n", place.size > 1 ? fmt::format("mpirun -n {} ", place.size) : "",
              shell_line(words));
 }
 
@@ -301,7 +302,7 @@ int run_imagenet(const ImagenetCommand& command, const std::vector<std::string>&
     flags.arch = read_run_config(resumed.run).model;
   }
   const Translation translation = translate(flags, find_machine(flags));
-  if (place_in_job().rank == 0) {
+  if (place_in_job().rank == 0 && !flags.evaluate) {  // they are about workers and batches
     for (const std::string& line : translation.notes) fmt::print(stderr, "{}\n", line);
   }
   std::vector<std::string> opening = imagenet_opening(flags, translation);

@@ -8,6 +8,7 @@
 #include "compressors/registry.h"
 #include "core/error.h"
 #include "data/registry.h"
+#include "launch/job.h"
 #include "methods/update_method.h"
 #include "models/registry.h"
 #include "optimizers/optimizer.h"
@@ -37,7 +38,8 @@ std::vector<Section> all_sections() {
           section("methods", methods()),       section("optimizers", optimizers()),
           section("schedules", schedules()),   section("compressors", compressors()),
           section("topologies", topologies()), section("collectives", collectives()),
-          section("transports", transports())};
+          section("transports", transports()),
+          section("engines", engines())};
 }
 
 void print_text(const Section& section) {

@@ -10,6 +10,9 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/host_memory.h"
+#ifdef COHORT_WITH_MPI
+#include "launch/mpi_job.h"
+#endif
 
 namespace cohort {
 namespace {
@@ -78,6 +81,7 @@ int run(int argc, char** argv) {
   add_list(program, invocation);
   add_data(program, invocation);
   add_bench(program, invocation);
+  add_launch(program, invocation);
   if (argc == 1) {
     std::fputs(program.help().c_str(), stderr);
     return kBadUsage;
@@ -100,9 +104,9 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace cohort
 
-int main(int argc, char** argv) {
-  cohort::open_standard_streams();
-  cohort::keep_freed_memory();
+namespace {
+
+int guarded_run(int argc, char** argv) {
   try {
     return cohort::run(argc, argv);
   } catch (const cohort::ConfigError& error) {
@@ -114,4 +118,16 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "cohort: %s\n", error.what());
   }
   return cohort::kFailed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cohort::open_standard_streams();
+  cohort::keep_freed_memory();
+  const int status = guarded_run(argc, argv);
+#ifdef COHORT_WITH_MPI
+  cohort::end_if_mpi_is_unfinished(status);
+#endif
+  return status;
 }

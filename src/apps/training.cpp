@@ -211,6 +211,7 @@ class Training {
     require_same_data(processes, *data_);
     const auto model = build_model(config_, *data_->train, InitialWeights::kLater);
     set_compute_threads(config_, *model, job_.host_size());
+    check_workers(config_, *data_, *model, job_.size());
     if (job_.process() == 0) prepare_run(*model);
     resume_ = resume_point_from(
         from_first_process(processes, files_ ? resume_text(*files_, config_) : ""));
@@ -219,6 +220,8 @@ class Training {
     run_workers(config_, *data_, members, resume_ ? &*resume_ : nullptr,
                 [&](Worker& worker) { train_one(worker); });
     if (files_) finish();
+    // A launcher ends the whole job when one process ends with another status than 0.
+    processes.barrier(deadline_in(std::chrono::minutes(5)));
     return outcome_.reason == StopReason::kInterrupted ? kInterrupted : 0;
   }
 

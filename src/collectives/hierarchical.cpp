@@ -17,7 +17,10 @@ struct Place {
 
 // Several blobs as one: their lengths, then their bytes.
 Bytes pack(const std::vector<Bytes>& parts) {
+  std::size_t total = parts.size() * sizeof(std::uint64_t);
+  for (const Bytes& part : parts) total += part.size();
   Bytes packed;
+  packed.reserve(total);
   const auto append = [&](const void* data, std::size_t bytes) {
     const auto* first = static_cast<const std::byte*>(data);
     packed.insert(packed.end(), first, first + bytes);

@@ -52,11 +52,13 @@ MPI_Comm copy_of(MPI_Comm communicator, Deadline deadline) {
   return copy;
 }
 
-// What a rank's heartbeat says of it.
+constexpr int kMostChannels = 8;
+// What a heartbeat says: first how many operations the member has begun on each channel, then of
+// each rank what it is doing.
+using Begun = std::array<std::uint64_t, kMostChannels>;
 struct Pulse {
   std::int64_t step = 0;
-  std::uint32_t phase = 0;
-  std::uint32_t unused = 0;
+  std::uint64_t phase = 0;
 };
 
 class Link final : public MpiLink, public std::enable_shared_from_this<Link> {
@@ -139,6 +141,15 @@ class Link final : public MpiLink, public std::enable_shared_from_this<Link> {
     return list_of(members_.ranks[member]) + " on " + members_.hosts[member];
   }
 
+  // Another operation of a channel; returns how many there have been.
+  std::uint64_t begin(int channel) { return ++begun_[channel]; }
+
+  // Whether a member was last heard of before it came to an operation.
+  bool missed(int member, int channel, std::uint64_t operation) const {
+    const std::lock_guard lock(mutex_);
+    return heard_[member].begun[channel] < operation;
+  }
+
   // The last that was heard of a member's ranks.
   std::string activities(int member) const {
     const std::lock_guard lock(mutex_);
@@ -157,6 +168,7 @@ class Link final : public MpiLink, public std::enable_shared_from_this<Link> {
 
  private:
   struct Heard {
+    Begun begun{};
     std::vector<Activity> activities;  // of the member's ranks, as last told
     std::chrono::milliseconds silent{0};
     bool anything = false;
@@ -191,7 +203,7 @@ class Link final : public MpiLink, public std::enable_shared_from_this<Link> {
   }
 
   void listen() {
-    std::vector<std::vector<Pulse>> outgoing(size_);
+    std::vector<Bytes> outgoing(size_);
     std::vector<MPI_Request> requests(size_, MPI_REQUEST_NULL);
     auto last = Clock::now();
     std::unique_lock lock(mutex_);
@@ -208,7 +220,7 @@ class Link final : public MpiLink, public std::enable_shared_from_this<Link> {
         hear(passed);
       } catch (const PeerError& error) {
         fail(error.what());
-        for (auto& buffer : outgoing) new std::vector<Pulse>(std::move(buffer));  // still MPI's
+        for (auto& buffer : outgoing) new Bytes(std::move(buffer));  // still MPI's
         return;
       }
       lock.lock();
@@ -217,17 +229,22 @@ class Link final : public MpiLink, public std::enable_shared_from_this<Link> {
     part_quietly(outgoing, requests);
   }
 
-  void tell(int to, std::vector<Pulse>& buffer, MPI_Request& request) {
+  void tell(int to, Bytes& buffer, MPI_Request& request) {
     if (to == own_) return;
     int complete = 0;
     check(MPI_Test(&request, &complete, MPI_STATUS_IGNORE), "MPI_Test");
     if (complete == 0) return;  // it has not taken the last one yet
-    buffer.clear();
-    for (const auto& activity : members_.activities) {
-      buffer.push_back({activity->step(), static_cast<std::uint32_t>(activity->phase()), 0});
+    buffer.resize(sizeof(Begun) + members_.activities.size() * sizeof(Pulse));
+    Begun begun{};
+    for (int channel = 0; channel < kMostChannels; ++channel) begun[channel] = begun_[channel];
+    std::memcpy(buffer.data(), begun.data(), sizeof begun);
+    for (std::size_t i = 0; i < members_.activities.size(); ++i) {
+      const Activity& activity = *members_.activities[i];
+      const Pulse pulse{activity.step(), static_cast<std::uint64_t>(activity.phase())};
+      std::memcpy(buffer.data() + sizeof begun + i * sizeof pulse, &pulse, sizeof pulse);
     }
-    check(MPI_Isend(buffer.data(), static_cast<int>(buffer.size() * sizeof(Pulse)), MPI_BYTE, to,
-                    kHeartbeatTag, communicator_, &request),
+    check(MPI_Isend(buffer.data(), static_cast<int>(buffer.size()), MPI_BYTE, to, kHeartbeatTag,
+                    communicator_, &request),
           "MPI_Isend");
   }
 
@@ -257,11 +274,14 @@ class Link final : public MpiLink, public std::enable_shared_from_this<Link> {
     check(MPI_Recv(bytes.data(), length, MPI_BYTE, from, kHeartbeatTag, communicator_,
                    MPI_STATUS_IGNORE),
           "MPI_Recv");
+    if (bytes.size() < sizeof(Begun)) return true;
     const std::lock_guard lock(mutex_);
-    const std::size_t count = std::min(bytes.size() / sizeof(Pulse), heard.activities.size());
+    std::memcpy(heard.begun.data(), bytes.data(), sizeof(Begun));
+    const std::size_t count =
+        std::min((bytes.size() - sizeof(Begun)) / sizeof(Pulse), heard.activities.size());
     for (std::size_t i = 0; i < count; ++i) {
       Pulse pulse;
-      std::memcpy(&pulse, bytes.data() + i * sizeof pulse, sizeof pulse);
+      std::memcpy(&pulse, bytes.data() + sizeof(Begun) + i * sizeof pulse, sizeof pulse);
       heard.activities[i].set(pulse.step, static_cast<Phase>(pulse.phase));
     }
     heard.anything = true;
@@ -269,7 +289,7 @@ class Link final : public MpiLink, public std::enable_shared_from_this<Link> {
   }
 
   // Takes what others still send for a moment, so that their last messages are not left over.
-  void part_quietly(std::vector<std::vector<Pulse>>& outgoing, std::vector<MPI_Request>& requests) {
+  void part_quietly(std::vector<Bytes>& outgoing, std::vector<MPI_Request>& requests) {
     const Deadline moment = deadline_in(std::chrono::milliseconds(500));
     int complete = 0;
     while (complete == 0 && Clock::now() < moment && !failed()) {
@@ -277,7 +297,7 @@ class Link final : public MpiLink, public std::enable_shared_from_this<Link> {
       if (complete == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     if (complete == 0) {
-      for (auto& buffer : outgoing) new std::vector<Pulse>(std::move(buffer));
+      for (auto& buffer : outgoing) new Bytes(std::move(buffer));
     }
   }
 
@@ -285,6 +305,8 @@ class Link final : public MpiLink, public std::enable_shared_from_this<Link> {
   const MpiMembers members_;
   int own_ = 0;
   int size_ = 1;
+  std::array<std::atomic<std::uint64_t>, kMostChannels> begun_{};  // operations, by channel
+  std::atomic<int> channels_ = 0;
   std::atomic<bool> failed_ = false;
   std::mutex probing_;
   mutable std::mutex mutex_;  // guards the next four
@@ -297,8 +319,8 @@ class Link final : public MpiLink, public std::enable_shared_from_this<Link> {
 
 class MpiChannel final : public Collectives {
  public:
-  MpiChannel(std::shared_ptr<Link> link, MPI_Comm communicator)
-      : link_(std::move(link)), communicator_(communicator) {}
+  MpiChannel(std::shared_ptr<Link> link, MPI_Comm communicator, int channel)
+      : link_(std::move(link)), communicator_(communicator), channel_(channel) {}
   MpiChannel(const MpiChannel&) = delete;
   MpiChannel& operator=(const MpiChannel&) = delete;
   ~MpiChannel() override {
@@ -381,6 +403,7 @@ class MpiChannel final : public Collectives {
   // Throws PeerError unless all members do the same.
   void agree(Kind kind, std::size_t bytes, Rank root, Deadline deadline) {
     if (link_->failed()) throw PeerError(link_->failure());
+    operation_ = link_->begin(channel_);
     if (size() == 1) return;
     const std::int64_t own[] = {static_cast<std::int64_t>(kind), static_cast<std::int64_t>(bytes),
                                 root};
@@ -436,14 +459,15 @@ class MpiChannel final : public Collectives {
       throw PeerError(link_->failure());
     }
     if (complete) return;
-    // MPI does not say who is missing; what was last heard of the others does.
     char waited[32];
     std::snprintf(waited, sizeof waited, "%.1f s", seconds_between(start, Clock::now()));
-    std::string text = std::string(name(kind)) + " between hosts was not complete in " + waited;
+    std::string text;
     for (int member = 0; member < size(); ++member) {
-      if (member == rank()) continue;
-      text += "; " + link_->name(member) + ": " + link_->activities(member);
+      if (member == rank() || !link_->missed(member, channel_, operation_)) continue;
+      text += (text.empty() ? "" : "; ") + link_->name(member) + " has not come to " + name(kind) +
+              " in " + waited + "; last heard " + link_->activities(member);
     }
+    if (text.empty()) text = std::string(name(kind)) + " between hosts took longer than " + waited;
     link_->raise_alarm(text);
     throw PeerError(link_->failure());
   }
@@ -460,13 +484,17 @@ class MpiChannel final : public Collectives {
 
   std::shared_ptr<Link> link_;
   const MPI_Comm communicator_;
-  Bytes piece_;  // what MPI works on
+  const int channel_;
+  std::uint64_t operation_ = 0;  // how many were begun
+  Bytes piece_;                  // what MPI works on
   std::atomic<std::uint64_t> sent_ = 0;
   std::atomic<std::uint64_t> received_ = 0;
 };
 
 std::unique_ptr<Collectives> Link::channel(Deadline deadline) {
-  return std::make_unique<MpiChannel>(shared_from_this(), copy_of(communicator_, deadline));
+  const int number = channels_++;
+  COHORT_CHECK(number < kMostChannels, "too many channels");
+  return std::make_unique<MpiChannel>(shared_from_this(), copy_of(communicator_, deadline), number);
 }
 
 }  // namespace

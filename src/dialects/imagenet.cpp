@@ -103,9 +103,9 @@ std::int64_t count_nodes(const ImagenetFlags& flags, const Machine& machine) {
   if (nodes == machine.processes) return nodes;
   if (machine.processes > 1) {
     throw ConfigError(
-        fmt::format("mpirun started {0} processes, but --world-size asks for {1}: "
-                    "give --world-size {0}, or start {1}",
-                    machine.processes, nodes));
+        fmt::format("mpirun started {0} processes, {1}: give --world-size {0}", machine.processes,
+                    flags.world_size == -1 ? "but nothing says that they train together"
+                                           : fmt::format("but --world-size is {}", nodes)));
   }
   throw ConfigError(
       fmt::format("--world-size {0} means {0} nodes: start all of them with "

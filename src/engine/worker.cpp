@@ -112,6 +112,19 @@ TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progres
           .traffic = [this] { return traffic(); }};
 }
 
+void check_workers(const RunConfig& config, const DataSplits& data, Model& model, int workers) {
+  for (Rank rank = 0; rank < workers; ++rank) {
+    const WorkerPlace place{rank, workers, rank};
+    worker_device(config, place);
+    if (rank > 0 && config.partition == "none") continue;  // the same for all
+    const SampleOrder order = sample_order(config, *data.train, place);
+    build_schedule(config, order);
+  }
+  Membership alone;
+  methods().make(config.method, method_options(config, alone));
+  if (!config.init.empty()) initialize_from(config.init, model);
+}
+
 void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Membership>& members,
                  const ResumePoint* resume, const std::function<void(Worker&)>& body) {
   std::vector<std::exception_ptr> errors(members.size());

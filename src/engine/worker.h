@@ -68,6 +68,11 @@ class Worker {
   std::unique_ptr<UpdateMethod> method_;
 };
 
+// Whatever would keep a worker from being built with this configuration is thrown here, without
+// building one: before anything is written. `model` may be one without its weights, and is
+// overwritten when the configuration names initial ones.
+void check_workers(const RunConfig& config, const DataSplits& data, Model& model, int workers);
+
 // Builds a worker for each member and runs body(worker) for it on a thread of its own, with
 // config.threads compute threads; returns when all have ended. A body that throws leaves its group,
 // saying what it was doing, so that the others end too; then the first cause is thrown here, never

@@ -1,20 +1,26 @@
 #include "launch/job.h"
-#include "launch/threads_job.h"
 #ifdef COHORT_WITH_MPI
 #include "launch/mpi_job.h"
 #endif
+#ifdef COHORT_WITH_NCCL
+#include "launch/nccl_job.h"
+#endif
+#include "launch/threads_job.h"
 
 namespace cohort {
 
 const EngineRegistry& engines() {
   static const EngineRegistry registry(
-      "engine", {
-                    {"threads", "replicas as threads of one process", make_threads_job},
+      "engine",
+      {
+          {"threads", "replicas as threads of one process", make_threads_job},
 #ifdef COHORT_WITH_MPI
-                    {"mpi", "processes that mpirun or srun started, each with one rank or more",
-                     [](const JobOptions& options) { return make_mpi_job(options); }},
+          {"mpi", "processes started by mpirun or srun, on one host or many", make_mpi_job},
 #endif
-                });
+#ifdef COHORT_WITH_NCCL
+          {"nccl", "one replica a GPU, gradients summed by NCCL", make_nccl_job},
+#endif
+      });
   return registry;
 }
 

@@ -1,10 +1,13 @@
-"""`cohort imagenet`: the commands of the study, as they are written there, on a few small pictures."""
+"""`cohort imagenet`: the commands of the study, as written there, on a few small pictures."""
 
 import json
 import random
 import re
 import shlex
+import shutil
 import struct
+import subprocess
+import unittest
 import zlib
 
 import program
@@ -16,7 +19,8 @@ SCORES = (rf"Loss {LOSS} \({LOSS}\)\tAcc@1 (?P<top1>{NUMBER}) \({NUMBER}\)"
           rf"\tAcc@5 {NUMBER} \({NUMBER}\)")
 EPOCH = re.compile(rf"Epoch: \[(?P<epoch>\d+)\]\[ *(?P<index>\d+)/(?P<total>\d+)\]"
                    rf"\tTime (?P<time>{NUMBER}) \({NUMBER}\)\tData {NUMBER} \({NUMBER}\)\t{SCORES}")
-TEST = re.compile(rf"Test: \[ *(?P<index>\d+)/(?P<total>\d+)\]\tTime {NUMBER} \({NUMBER}\)\t{SCORES}")
+TEST = re.compile(rf"Test: \[ *(?P<index>\d+)/(?P<total>\d+)\]"
+                  rf"\tTime {NUMBER} \({NUMBER}\)\t{SCORES}")
 FINAL = re.compile(r" \* Acc@1 (?P<top1>\d+\.\d{3}) Acc@5 (?P<top5>\d+\.\d{3})")
 
 TRAIN_PICTURES = 8  # of each of three classes
@@ -45,7 +49,8 @@ def png(side, colour):
     def chunk(kind, content):
         return (struct.pack(">I", len(content)) + kind + content
                 + struct.pack(">I", zlib.crc32(kind + content)))
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header)
             + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
@@ -125,6 +130,41 @@ class Study(Imagenet):
         self.assertEqual(self.config(name), self.config("native-" + name))
         self.assert_same_weights(self.folder / "runs" / name,
                                  self.folder / "runs" / ("native-" + name))
+
+
+@unittest.skipUnless(shutil.which("mpirun"), "there is no mpirun")
+class Nodes(Imagenet):
+    def mpirun(self, *arguments):
+        process = subprocess.Popen(
+            ["mpirun", "--oversubscribe", "-n", "2", program.COHORT, "imagenet", "--image-size",
+             "32", "-a", "resnet18", *map(str, arguments), "pictures"],
+            cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**self.environment, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                 "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        out, err = process.communicate(timeout=120)
+        if "unknown engine" in err:
+            self.skipTest("built without MPI")
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def test_are_processes_and_one_of_them_prints(self):
+        result = self.mpirun("-b", 6, "--lr", 0.01, "-p", 1, "--epochs", 1, "--world-size", 2,
+                             "--name", "r")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.config("r")["engine"], "mpi")
+        self.assertEqual(self.config("r")["workers"], 2)
+        self.assertEqual(result.stdout.count("=> creating model 'resnet18'"), 1)
+        self.assertEqual([line["index"] for line in self.lines(result, EPOCH)], ["0", "1"])
+        self.assertEqual(len(self.lines(result, FINAL)), 1)
+        evaluation = self.metrics(self.folder / "runs/r", "evaluation")[-1]
+        self.assertEqual(evaluation["samples"], 3 * TEST_PICTURES)
+
+    def test_must_be_asked_for(self):
+        result = self.mpirun("--epochs", 1)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("give --world-size 2", result.stderr)
+        self.assertEqual(self.mpirun("--world-size", 2, "--explain").stdout.count("\n"), 1)
 
 
 class Lines(Imagenet):

@@ -1,14 +1,20 @@
-// Run under mpirun by mpi_test.py: one scenario over the collectives of MPI; a line of result for
-// each process on standard output, "rank N: ...".
+// Run under mpirun by mpi_test.py: one scenario over the collectives of MPI (`link`, each process as
+// a host of its own) or over a whole job (`job`, ranks as threads of processes of hosts). Every rank
+// writes a line, "rank N after T s: ...".
+//
+//   mpi_program link SCENARIO
+//   mpi_program job SCENARIO WORKERS PROCESSES_PER_HOST
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <thread>
 
 #include "collectives/mpi_collectives.h"
 #include "core/error.h"
+#include "launch/mpi_job.h"
 
 namespace cohort {
 namespace {
@@ -27,7 +33,7 @@ void expect(bool condition, const char* what) {
 
 void sums(Collectives& group) {
   const int size = group.size();
-  for (const std::size_t numel : {0, 1, 1000, 3000001}) {
+  for (const std::size_t numel : {0, 1, 1000, 1500001}) {
     std::vector<float> values(numel);
     for (std::size_t i = 0; i < numel; ++i) values[i] = static_cast<float>(i % 100 + group.rank());
     group.all_reduce(values, far());
@@ -35,9 +41,9 @@ void sums(Collectives& group) {
       expect(values[i] == static_cast<float>(i % 100 * size + size * (size - 1) / 2), "sum");
     }
   }
-  const auto all = group.all_gather(pattern(group.rank() * 3000000, group.rank()), far());
+  const auto all = group.all_gather(pattern(group.rank() * 300000, group.rank()), far());
   for (Rank from = 0; from < size; ++from) {
-    expect(all[from] == pattern(from * 3000000, from), "gather");
+    expect(all[from] == pattern(from * 300000, from), "gather");
   }
   for (Rank root = 0; root < size; ++root) {
     Bytes bytes = group.rank() == root ? pattern(5000000, root) : Bytes(5000000);
@@ -45,7 +51,7 @@ void sums(Collectives& group) {
     expect(bytes == pattern(5000000, root), "broadcast");
   }
   group.barrier(far());
-  expect(group.traffic().received > 0, "traffic");
+  expect((group.traffic().received > 0) == (size > 1), "traffic");
 }
 
 void scenario(const std::string& name, Collectives& group, Activity& activity) {
@@ -61,17 +67,60 @@ void scenario(const std::string& name, Collectives& group, Activity& activity) {
     group.all_reduce(values, far());
   }
   if (name == "late") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));  // two heartbeats
     if (group.rank() != 1) return group.barrier(deadline_in(std::chrono::milliseconds(500)));
     std::this_thread::sleep_for(std::chrono::seconds(2));
   }
-  if (name == "stop") {
+  if (name == "stop" || name == "kill") {
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
-    if (group.rank() == 1) std::raise(SIGSTOP);
+    if (group.rank() == 1) std::raise(name == "stop" ? SIGSTOP : SIGKILL);
     group.barrier(far());
   }
 }
 
-int run(const std::string& name) {
+void report(Rank rank, Clock::time_point start, const std::string& result) {
+  const std::string line = "rank " + std::to_string(rank) + " after " +
+                           std::to_string(seconds_between(start, Clock::now())) +
+                           " s: " + result + "\n";
+  // In one piece, so that the lines of processes do not mix.
+  if (write(STDOUT_FILENO, line.data(), line.size()) < 0) std::abort();
+}
+
+int run_job(const std::string& name, int workers, int processes_per_host) {
+  JobOptions options;
+  options.workers = workers;
+  options.silence = std::chrono::seconds(2);
+  const auto start = Clock::now();
+  const auto job = make_mpi_job(options, processes_per_host);
+  std::vector<Membership> members = job->join();
+  std::atomic<int> failures = 0;
+  std::vector<std::thread> threads;
+  for (Membership& member : members) {
+    threads.emplace_back([&] {
+      std::string result = "ok";
+      try {
+        scenario(name, *member.control, *member.activity);
+        scenario(name, *member.gradients, *member.activity);
+      } catch (const Error& error) {
+        result = error.what();
+        member.leave(error.what());
+        ++failures;
+      }
+      report(member.rank, start, result);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (failures == 0 && name == "sums") {
+    const auto all = job->between_processes().all_gather(Bytes(job->process()), far());
+    for (int process = 0; process < job->processes(); ++process) {
+      expect(all[process].size() == static_cast<std::size_t>(process), "order of processes");
+    }
+  }
+  members.clear();
+  return failures == 0 ? 0 : 1;
+}
+
+int run_link(const std::string& name) {
   int rank = 0;
   int size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -92,9 +141,7 @@ int run(const std::string& name) {
   } catch (const Error& error) {
     result = error.what();
   }
-  const double seconds = seconds_between(start, Clock::now());
-  std::printf("rank %d after %.1f s: %s\n", rank, seconds, result.c_str());
-  std::fflush(stdout);
+  report(rank, start, result);
   const bool well = link->failure().empty();
   link->close();
   return well ? 0 : 1;
@@ -104,13 +151,20 @@ int run(const std::string& name) {
 }  // namespace cohort
 
 int main(int, char** arguments) {
-  int provided = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
-  const int status = cohort::run(arguments[1]);
-  if (status != 0) {
-    // Time for every process to say what it saw, before mpirun ends the others.
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    _exit(status);
+  // mpirun asks the others to end when one has died; here they are to say first what they saw.
+  std::signal(SIGTERM, SIG_IGN);
+  const std::string subject = arguments[1];
+  int status = 0;
+  if (subject == "link") {
+    int provided = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+    status = cohort::run_link(arguments[2]);
+    if (status == 0) MPI_Finalize();
+  } else {
+    status = cohort::run_job(arguments[2], std::atoi(arguments[3]), std::atoi(arguments[4]));
   }
-  MPI_Finalize();
+  // Time for every process to say what it saw, before mpirun ends the others.
+  if (status != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  cohort::end_if_mpi_is_unfinished(status);
+  return status;
 }
