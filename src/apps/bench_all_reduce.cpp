@@ -23,8 +23,8 @@ namespace {
 struct AllReduceBench {
   std::string engine = "threads";
   int workers = 0;
-  std::vector<std::string> sizes = {"1KB", "4KB", "16KB", "64KB", "256KB", "1MB", "4MB", "16MB",
-                                    "100MB"};
+  std::vector<std::string> sizes = {"1KB", "4KB", "16KB", "64KB", "256KB",
+                                    "1MB", "4MB", "16MB", "100MB"};
   int rounds = 15;
   double round_seconds = 0.02;
 };
@@ -38,8 +38,10 @@ std::size_t bytes_of(const std::string& size) {
     used = 0;
   }
   const std::string unit = size.substr(used);
-  const double factor = unit.empty() || unit == "B" ? 1 : unit == "KB" ? 1e3 : unit == "MB" ? 1e6
-                                                                                            : 0;
+  const double factor = unit.empty() || unit == "B" ? 1
+                        : unit == "KB"              ? 1e3
+                        : unit == "MB"              ? 1e6
+                                                    : 0;
   if (used == 0 || factor == 0 || number * factor < 4 || number * factor > 4e9) {
     throw ConfigError("--sizes: '" + size + "' is no size from 4 B to 4000 MB; write 4KB or 1.5MB");
   }
@@ -95,8 +97,7 @@ nlohmann::json measure(const AllReduceBench& bench, Collectives& group, std::siz
   Timing ours;
   Timing plain;
   for (int round = 0; round < bench.rounds; ++round) {
-    ours.seconds.push_back(
-        time_round(group, count, [&] { group.all_reduce(values, patience()); }));
+    ours.seconds.push_back(time_round(group, count, [&] { group.all_reduce(values, patience()); }));
 #ifdef COHORT_WITH_MPI
     if (with_plain_mpi) {
       plain.seconds.push_back(time_round(group, count, [&] { plain_mpi_all_reduce(values); }));
@@ -121,8 +122,7 @@ nlohmann::json measure(const AllReduceBench& bench, Collectives& group, std::siz
 void run_rank(const AllReduceBench& bench, Membership& member, bool with_plain_mpi) {
   try {
     for (const std::string& size : bench.sizes) {
-      const nlohmann::json line =
-          measure(bench, *member.gradients, bytes_of(size), with_plain_mpi);
+      const nlohmann::json line = measure(bench, *member.gradients, bytes_of(size), with_plain_mpi);
       if (member.rank == 0) {
         fmt::print("{}\n", line.dump());
         std::fflush(stdout);
@@ -166,8 +166,9 @@ void add_all_reduce_bench(CLI::App& bench_command) {
       "all-reduce", "Time of one sum over all workers, beside MPI's own where mpirun started it");
   auto bench = std::make_shared<AllReduceBench>();
   command->add_option("--engine", bench->engine, "threads, mpi, ...")->capture_default_str();
-  command->add_option("--workers", bench->workers,
-                      "ranks in all; default: 2 threads, or one for each process")
+  command
+      ->add_option("--workers", bench->workers,
+                   "ranks in all; default: 2 threads, or one for each process")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--sizes", bench->sizes, "bytes of the vector, e.g. 1KB,100MB")
       ->delimiter(',')

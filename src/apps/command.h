@@ -20,6 +20,7 @@ void add_export(CLI::App& program, Invocation& invocation);
 void add_list(CLI::App& program, Invocation& invocation);
 void add_data(CLI::App& program, Invocation& invocation);
 void add_launch(CLI::App& program, Invocation& invocation);
+void add_imagenet(CLI::App& program, Invocation& invocation);
 void add_bench(CLI::App& program, Invocation& invocation);
 
 }  // namespace cohort

@@ -10,7 +10,6 @@
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
 #include "engine/device.h"
-#include "engine/device.h"
 #include "engine/run_directory.h"
 
 namespace cohort {

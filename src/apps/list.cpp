@@ -38,8 +38,7 @@ std::vector<Section> all_sections() {
           section("methods", methods()),       section("optimizers", optimizers()),
           section("schedules", schedules()),   section("compressors", compressors()),
           section("topologies", topologies()), section("collectives", collectives()),
-          section("transports", transports()),
-          section("engines", engines())};
+          section("transports", transports()), section("engines", engines())};
 }
 
 void print_text(const Section& section) {

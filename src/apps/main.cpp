@@ -82,6 +82,7 @@ int run(int argc, char** argv) {
   add_data(program, invocation);
   add_bench(program, invocation);
   add_launch(program, invocation);
+  add_imagenet(program, invocation);
   if (argc == 1) {
     std::fputs(program.help().c_str(), stderr);
     return kBadUsage;

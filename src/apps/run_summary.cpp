@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace cohort {
@@ -27,9 +28,35 @@ nlohmann::json evaluation_json(const std::optional<Evaluation>& evaluation) {
           {"samples", evaluation->samples}};
 }
 
+nlohmann::json late_json(const TrainingOutcome& outcome) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const Lateness& each : outcome.late) {
+    all.push_back({{"seconds", each.seconds},
+                   {"data_seconds", each.data_seconds},
+                   {"steps_last", each.steps_last}});
+  }
+  return {{"ranks", all},
+          {"text", late_text(outcome.late, outcome.steps_now, outcome.times.total())}};
+}
+
 double per_second(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
 
 }  // namespace
+
+std::string late_text(const std::vector<Lateness>& late, Step steps, double seconds) {
+  if (late.size() < 2 || steps == 0 || seconds <= 0) return "";
+  const auto worst =
+      std::max_element(late.begin(), late.end(),
+                       [](const Lateness& a, const Lateness& b) { return a.seconds < b.seconds; });
+  const double share = worst->seconds / seconds;
+  // Somebody is always last. It means something when it is the same one and costs something.
+  const double by_chance = 1.0 / static_cast<double>(late.size());
+  const double last = static_cast<double>(worst->steps_last) / static_cast<double>(steps);
+  if (share < 0.03 || last < by_chance + 0.2 * (1 - by_chance)) return "";
+  return fmt::format("rank {} held the others up {:.1f} ms a step ({:.0f}% of the time), by its {}",
+                     worst - late.begin(), 1e3 * worst->seconds / static_cast<double>(steps),
+                     100 * share, worst->data_seconds > worst->seconds / 2 ? "data" : "computing");
+}
 
 std::string with_commas(std::int64_t number) {
   std::string text = std::to_string(number);
@@ -51,6 +78,7 @@ nlohmann::json summarize(const TrainingOutcome& outcome, Step steps_per_epoch,
           {"last", evaluation_json(outcome.last)},
           {"best", evaluation_json(outcome.best)},
           {"best_step", outcome.best_step},
+          {"late", late_json(outcome)},
           {"this_sitting",
            {{"steps", outcome.steps_now},
             {"samples", outcome.samples_now},
@@ -61,6 +89,8 @@ nlohmann::json summarize(const TrainingOutcome& outcome, Step steps_per_epoch,
             {"compute_seconds", outcome.times.compute_seconds},
             {"exchange_seconds", outcome.times.exchange_seconds},
             {"update_seconds", outcome.times.update_seconds},
+            {"bytes_sent", outcome.traffic.sent},
+            {"bytes_received", outcome.traffic.received},
             {"evaluation_seconds", outcome.evaluation_seconds},
             {"checkpoint_seconds", outcome.checkpoint_seconds}}}};
 }
@@ -92,6 +122,10 @@ void print_summary(std::FILE* out, const TrainingOutcome& outcome,
              share(times.compute_seconds), share(times.update_seconds),
              share(times.exchange_seconds), share(times.data_seconds),
              share(outcome.evaluation_seconds), share(outcome.checkpoint_seconds));
+  if (const std::string late = late_text(outcome.late, outcome.steps_now, times.total());
+      !late.empty()) {
+    fmt::print(out, "late           {}\n", late);
+  }
   fmt::print(out, "run directory  {}\n", run.string());
 }
 

@@ -10,6 +10,10 @@
 
 namespace cohort {
 
+// "rank 1 held the others up 48.0 ms a step (19% of the time), by its data": the one worker that
+// others wait for in most of `steps`, if that costs anything worth a word; else "".
+std::string late_text(const std::vector<Lateness>& late, Step steps, double seconds);
+
 std::string with_commas(std::int64_t number);
 
 // The content of summary.json.

@@ -93,31 +93,6 @@ void announce(const RunConfig& config, const Model& model, const DataSplits& dat
   fmt::print(stderr, "run      {}\n", run.path().string());
 }
 
-// Names that only the registries know, before anything is started.
-void check_names(const RunConfig& config) {
-  methods().find(config.method);
-  models().find(config.model);
-  data_sets().find(config.data);
-  optimizers().find(config.optimizer);
-  schedules().find(config.schedule);
-  parse_device(config.device);
-}
-
-std::unique_ptr<Job> join_job(RunConfig& config) {
-  if (config.engine == "auto") config.engine = default_engine();
-  auto job = engines().make(config.engine, {.workers = static_cast<int>(config.workers)});
-  config.workers = job->size();
-  if (config.method == "local" && job->size() > 1) {
-    throw ConfigError("--method local trains one worker alone, but there are " +
-                      std::to_string(job->size()) + ": give --method all-reduce");
-  }
-  if (config.method == "data-parallel" && job->processes() > 1) {
-    throw ConfigError("--method data-parallel lives in one process, but there are " +
-                      std::to_string(job->processes()) + ": use --method all-reduce");
-  }
-  return job;
-}
-
 // Where the sample order of a run that goes on begins: as before when nothing about it changed, so
 // that the run is the very same; otherwise in the middle of the epoch.
 OrderStart order_start(const nlohmann::json& engine, const RunConfig& config) {
@@ -232,7 +207,10 @@ class Training {
                     ? run_document(config_, model, *data_, arguments_)
                     : resumed_document(request_.resume, config_, *data_, arguments_);
     if (request_.resume.empty()) files_->run.write_run_json(document_);
-    if (!request_.quiet && !request_.make_progress) {
+    if (request_.quiet) return;
+    if (request_.make_progress) {
+      fmt::print(stderr, "run      {}\n", files_->run.path().string());
+    } else {
       announce(config_, model, *data_, files_->run);
     }
   }
@@ -303,6 +281,30 @@ class Training {
 };
 
 }  // namespace
+
+void check_names(const RunConfig& config) {
+  methods().find(config.method);
+  models().find(config.model);
+  data_sets().find(config.data);
+  optimizers().find(config.optimizer);
+  schedules().find(config.schedule);
+  parse_device(config.device);
+}
+
+std::unique_ptr<Job> join_job(RunConfig& config) {
+  if (config.engine == "auto") config.engine = default_engine();
+  auto job = engines().make(config.engine, {.workers = static_cast<int>(config.workers)});
+  config.workers = job->size();
+  if (config.method == "local" && job->size() > 1) {
+    throw ConfigError("--method local trains one worker alone, but there are " +
+                      std::to_string(job->size()) + ": give --method all-reduce");
+  }
+  if (config.method == "data-parallel" && job->processes() > 1) {
+    throw ConfigError("--method data-parallel lives in one process, but there are " +
+                      std::to_string(job->processes()) + ": use --method all-reduce");
+  }
+  return job;
+}
 
 const std::vector<std::string>& changeable_on_resume() {
   static const std::vector<std::string> names = {"epochs",

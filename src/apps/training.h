@@ -10,6 +10,7 @@
 #include "config/run_config.h"
 #include "core/types.h"
 #include "engine/progress.h"
+#include "launch/job.h"
 
 namespace cohort {
 
@@ -23,6 +24,13 @@ struct TrainRequest {
   std::function<std::unique_ptr<Progress>(const RunConfig&, Step steps_per_epoch)> make_progress;
   std::function<std::function<bool(Step)>(Step steps_per_epoch)> record_when;
 };
+
+// Throws ConfigError for names that only the registries know, before anything is started.
+void check_names(const RunConfig& config);
+
+// This process's part of the job that the configuration asks for; writes the engine and the number
+// of workers that were left to us into it. Throws ConfigError when the method cannot work so.
+std::unique_ptr<Job> join_job(RunConfig& config);
 
 // Settings that may differ when a run goes on; anything else would make it another run.
 const std::vector<std::string>& changeable_on_resume();

@@ -17,8 +17,8 @@ namespace cohort {
 
 // How a rank waits: first it looks again and again, then it lets others run, then it sleeps.
 struct Patience {
-  int looks = 0;        // with a pause of some nanoseconds each
-  int yields = 0;       // each gives the core to another thread that can run
+  int looks = 0;   // with a pause of some nanoseconds each
+  int yields = 0;  // each gives the core to another thread that can run; ends when one keeps it
   bool shared = false;  // the meeting lies in memory shared with other processes
 
   // For `size` ranks: looking only pays where every rank has a core to itself. `cores` is how many
@@ -36,26 +36,30 @@ class Meeting {
     kRefused,  // by this rank's own `agree`
     kLate,     // not all had come by the deadline
   };
+  struct Result {
+    Outcome outcome = Outcome::kMet;
+    double slept_seconds = 0;  // of those it waited
+  };
 
   // Comes and waits for the others. The last of `size` ranks to come calls agree() while all others
   // wait; when that is false it neither opens nor breaks: that is for the caller to do. All that a
   // rank wrote before is visible to every rank afterwards.
   template <class Agree>
-  Outcome meet(int size, const Patience& patience, Deadline deadline, Agree&& agree) {
+  Result meet(int size, const Patience& patience, Deadline deadline, Agree&& agree) {
     std::uint32_t seen = state_.load(std::memory_order_acquire);
     while (true) {
-      if ((seen & kBroken) != 0) return Outcome::kBroken;
+      if ((seen & kBroken) != 0) return {Outcome::kBroken};
       const bool last = come(seen) + 1 >= static_cast<std::uint32_t>(size);
-      if (last && !agree()) return Outcome::kRefused;
+      if (last && !agree()) return {Outcome::kRefused};
       const std::uint32_t next = last ? number(seen) + kOneMeeting : seen + kOneCome;
       if (state_.compare_exchange_weak(seen, next)) {
         if (last) wake_sleepers(patience.shared);
-        return last ? Outcome::kMet : wait(number(seen), patience, deadline);
+        return last ? Result{} : wait(number(seen), patience, deadline);
       }
     }
   }
 
-  Outcome meet(int size, const Patience& patience, Deadline deadline) {
+  Result meet(int size, const Patience& patience, Deadline deadline) {
     return meet(size, patience, deadline, [] { return true; });
   }
 
@@ -80,8 +84,8 @@ class Meeting {
   static std::uint32_t come(std::uint32_t state) { return state % kOneMeeting / kOneCome; }
   static std::uint32_t number(std::uint32_t state) { return state / kOneMeeting * kOneMeeting; }
 
-  Outcome wait(std::uint32_t mine, const Patience& patience, Deadline deadline);
-  Outcome sleep(std::uint32_t mine, bool shared, Deadline deadline);
+  Result wait(std::uint32_t mine, const Patience& patience, Deadline deadline);
+  Result sleep(std::uint32_t mine, bool shared, Deadline deadline);
   void wake_sleepers(bool shared);
 
   std::atomic<std::uint32_t> state_ = 0;

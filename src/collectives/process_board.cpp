@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "collectives/peer_memory.h"
 #include "core/error.h"
 
 namespace cohort {
@@ -82,6 +83,8 @@ struct alignas(kCacheLine) ProcessBoard::Entry {
   std::atomic<std::int64_t> pid;
   std::atomic<std::uint64_t> start;
   std::atomic<std::uint64_t> number_space;
+  std::atomic<std::uint64_t> probe_address;
+  std::atomic<std::uint64_t> probe;
   std::atomic<std::uint64_t> cores[CPU_SETSIZE / 64];
 };
 
@@ -106,7 +109,8 @@ ProcessBoard::ProcessBoard(std::byte* memory, Ranks ranks, int own,
       ranks_(std::move(ranks)),
       own_(own),
       silence_(silence),
-      failed_(std::move(failed)) {
+      failed_(std::move(failed)),
+      probe_(static_cast<std::uint64_t>(Clock::now().time_since_epoch().count())) {
   COHORT_CHECK(own >= 0 && own < size(), "a process of the group makes its board");
   sign_in();
   watchdog_ = std::thread([this] { watch(); });
@@ -139,6 +143,8 @@ void ProcessBoard::sign_in() {
   own.pid.store(getpid());
   own.start.store(start_of_living_process(getpid()).value_or(0));
   own.number_space.store(process_number_space());
+  own.probe_address.store(reinterpret_cast<std::uint64_t>(&probe_));
+  own.probe.store(probe_);
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
@@ -147,6 +153,22 @@ void ProcessBoard::sign_in() {
     }
   }
   own.status.store(Entry::kPresent);
+}
+
+std::int64_t ProcessBoard::pid(int process) const { return entry(process).pid.load(); }
+
+bool ProcessBoard::can_read_others() const {
+  for (int process = 0; process < size(); ++process) {
+    const Entry& other = entry(process);
+    std::uint64_t found = 0;
+    if (other.number_space.load() != entry(own_).number_space.load() ||
+        !read_peer_memory(static_cast<pid_t>(other.pid.load()), other.probe_address.load(), &found,
+                          sizeof found) ||
+        found != other.probe.load()) {
+      return false;
+    }
+  }
+  return true;
 }
 
 int ProcessBoard::cores() const {

@@ -62,6 +62,10 @@ class ProcessBoard {
   // Returns when all processes are there; PeerError names those that are not at `deadline`.
   void wait_for_all(Deadline deadline) const;
 
+  // Whether this process may read the memory of all the others that are there.
+  bool can_read_others() const;
+  std::int64_t pid(int process) const;
+
   // How many cores the processes that are there may use together.
   int cores() const;
 
@@ -91,6 +95,7 @@ class ProcessBoard {
   int own_;
   std::chrono::milliseconds silence_;
   std::function<void(const std::string&)> failed_;
+  const std::uint64_t probe_;  // what others try to read
 
   std::mutex mutex_;  // guards the next two
   std::condition_variable changed_;

@@ -1,16 +1,21 @@
 #include "collectives/process_shared.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "collectives/chunks.h"
 #include "collectives/farewell.h"
 #include "collectives/meeting.h"
+#include "collectives/peer_memory.h"
+#include "collectives/presence.h"
 #include "collectives/process_board.h"
+#include "collectives/process_layout.h"
+#include "collectives/quicker_way.h"
 #include "collectives/shared_mapping.h"
 #include "collectives/sum.h"
 #include "core/error.h"
@@ -18,65 +23,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
-constexpr std::size_t kChunkBytes = std::size_t{512} * 1024;
-constexpr std::size_t kSmallBytes = std::size_t{16} * 1024;
-constexpr std::int64_t kChunkFloats = kChunkBytes / sizeof(float);
-constexpr std::size_t kMostGathered = std::size_t{1} << 32;  // a longer length is damage
-
-enum class Kind : std::uint32_t { kAllReduce, kAllGather, kBroadcast, kBarrier };
-
-const char* kind_name(std::uint32_t kind) {
-  constexpr std::array kNames{"all_reduce", "all_gather", "broadcast", "barrier"};
-  return kind < kNames.size() ? kNames[kind] : "something unknown";
-}
-
-// What a member brings to an operation.
-struct Arrival {
-  std::atomic<std::uint32_t> kind;
-  std::atomic<Rank> root;
-  std::atomic<std::uint64_t> bytes;
-};
-
-struct alignas(kCacheLine) Seat {
-  Arrival arrivals[2];                 // of operations by turns
-  std::atomic<std::uint32_t> awaited;  // one more than the last meeting it came to
-};
-
-// The head of a channel in the shared memory; zeros are a new one. Seats and buffers follow.
-struct alignas(kCacheLine) ChannelHead {
-  alignas(kCacheLine) Meeting meeting;
-  alignas(kCacheLine) FailureNote note;
-};
-
-// Finds the parts of the shared memory: the board, then channel after channel.
-class Layout {
- public:
-  Layout(const ProcessBoard::Ranks& ranks, int channels)
-      : size_(ranks.size()), channels_(channels), board_(aligned(ProcessBoard::bytes(ranks))) {}
-
-  std::size_t bytes() const { return board_ + channels_ * channel_bytes(); }
-  std::size_t channel(int index) const { return board_ + index * channel_bytes(); }
-  std::size_t seat(int member) const { return sizeof(ChannelHead) + member * sizeof(Seat); }
-  std::size_t small(int member, std::uint64_t turn) const {
-    return seat(size()) + (turn % 2 * size_ + member) * kSmallBytes;
-  }
-  std::size_t slot(int member, std::uint64_t turn) const {
-    return small(0, 0) + 2 * size_ * kSmallBytes + (turn % 2 * size_ + member) * kChunkBytes;
-  }
-  std::size_t result(std::uint64_t turn) const {
-    return slot(0, 0) + (2 * size_ + turn % 2) * kChunkBytes;
-  }
-  int size() const { return static_cast<int>(size_); }
-
- private:
-  static std::size_t aligned(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
-  std::size_t channel_bytes() const { return aligned(result(1) + kChunkBytes); }
-
-  std::size_t size_;
-  std::size_t channels_;
-  std::size_t board_;
-};
+using namespace process_layout;
 
 // Part `part` of a chunk; all but the last begin at a cache line.
 Range part_of(std::int64_t numel, int parts, int part) {
@@ -100,20 +47,29 @@ class ProcessChannel final : public Collectives {
   void all_reduce(std::span<float> values, Deadline deadline) override;
   std::vector<Bytes> all_gather(std::span<const std::byte> own, Deadline deadline) override;
   void broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) override;
-  void barrier(Deadline deadline) override { begin(Kind::kBarrier, 0, 0, deadline); }
+  void barrier(Deadline deadline) override {
+    ++operation_;
+    begin(Kind::kBarrier, 0, 0, deadline);
+  }
   void leave(const std::string& reason) override;
   Traffic traffic() const override { return {sent_.load(), received_.load()}; }
 
  private:
-  void begin(Kind kind, std::size_t bytes, Rank root, Deadline deadline);
-  void meet(Kind kind, Deadline deadline, bool check);
+  void begin(Kind kind, std::size_t bytes, Rank root, Deadline deadline,
+             const float* buffer = nullptr);
+  void meet(Kind kind, Deadline deadline);
+  void fail(const std::string& reason, bool orderly = false);
   void small_all_reduce(std::span<float> values, Deadline deadline);
-  void large_all_reduce(std::span<float> values, Deadline deadline);
+  void long_all_reduce(std::span<float> values, Deadline deadline);
+  void staged_all_reduce(std::span<float> values, bool begun, Deadline deadline);
+  void direct_all_reduce(std::span<float> values, Deadline deadline);
+  bool all_gave_addresses() const;
+  void read(int from, std::size_t offset, std::span<float> out);
   void copy_in(std::span<float> chunk, std::uint64_t turn);
   void sum(std::span<float> chunk, std::uint64_t turn);
   void copy_out(std::span<float> chunk, std::uint64_t turn);
   std::string find_mismatch() const;
-  std::string missing(Kind kind, std::uint32_t number, double waited) const;
+  std::string missing(Kind kind, double waited, const std::function<bool(int)>& come) const;
   void count(std::uint64_t sent, std::uint64_t received) {
     sent_.fetch_add(sent, std::memory_order_relaxed);
     received_.fetch_add(received, std::memory_order_relaxed);
@@ -132,7 +88,9 @@ class ProcessChannel final : public Collectives {
   const int own_;
   std::byte* const memory_;
   std::vector<const float*> inputs_;  // by member; kept to save the allocation
-  std::uint64_t operation_ = 0;       // how many were begun; all members count alike
+  std::vector<float> room_;           // for what is read of the others; the same
+  QuickerWay ways_;                   // of summing long vectors; member 0's counts
+  std::uint32_t operation_ = 0;       // how many were begun; all members count alike
   std::uint64_t turn_ = 0;            // how many chunks passed; all members count alike
   std::atomic<std::uint64_t> sent_ = 0;
   std::atomic<std::uint64_t> received_ = 0;
@@ -156,6 +114,7 @@ class Shared final : public ProcessShared, public std::enable_shared_from_this<S
     board_.wait_for_all(deadline);
     mapping_.remove_name();
     patience_ = Patience::for_group(layout_.size(), true, board_.cores());
+    can_read_others_ = board_.can_read_others();
   }
 
   std::unique_ptr<Collectives> channel(int index) override {
@@ -177,12 +136,17 @@ class Shared final : public ProcessShared, public std::enable_shared_from_this<S
   void fail(int channel, const std::string& reason, bool orderly = false) {
     head(channel).note.write(reason, orderly);
     head(channel).meeting.break_up(true);
+    for (int member = 0; member < layout_.size(); ++member) {
+      auto* seat = reinterpret_cast<Seat*>(memory(channel) + layout_.seat(member));
+      std::launder(seat)->presence.wake_all(true);
+    }
   }
 
   std::byte* memory(int channel) const { return mapping_.data() + layout_.channel(channel); }
   const ProcessBoard& board() const { return board_; }
   const Layout& layout() const { return layout_; }
   const Patience& patience() const { return patience_; }
+  bool can_read_others() const { return can_read_others_; }
   int own() const { return own_; }
 
  private:
@@ -195,6 +159,7 @@ class Shared final : public ProcessShared, public std::enable_shared_from_this<S
   const int channels_;
   const int own_;
   Patience patience_;
+  bool can_read_others_ = false;
   ProcessBoard board_;  // last: its thread uses the others
 };
 
@@ -207,37 +172,52 @@ ProcessChannel::ProcessChannel(std::shared_ptr<Shared> shared, int channel)
       inputs_(layout_.size()) {}
 
 ProcessChannel::~ProcessChannel() {
-  shared_->fail(channel_, shared_->board().ranks(own_) + " has left the group", true);
+  fail(shared_->board().ranks(own_) + " has left the group", true);
 }
 
 void ProcessChannel::leave(const std::string& reason) {
-  shared_->fail(channel_, farewell(shared_->board().ranks(own_), reason));
+  fail(farewell(shared_->board().ranks(own_), reason));
 }
 
-void ProcessChannel::begin(Kind kind, std::size_t bytes, Rank root, Deadline deadline) {
-  ++operation_;
+void ProcessChannel::begin(Kind kind, std::size_t bytes, Rank root, Deadline deadline,
+                           const float* buffer) {
+  if (head().meeting.broken()) throw PeerError(head().note.read());
   Arrival& own = arrival(own_);
   own.kind.store(static_cast<std::uint32_t>(kind), std::memory_order_relaxed);
   own.bytes.store(bytes, std::memory_order_relaxed);
   own.root.store(root, std::memory_order_relaxed);
-  meet(kind, deadline, true);
+  own.address.store(reinterpret_cast<std::uint64_t>(buffer), std::memory_order_relaxed);
+  seat(own_).presence.announce(operation_, true);
+  for (int member = 0; member < size(); ++member) {
+    if (member == own_) continue;
+    const auto [outcome, slept] = seat(member).presence.await(operation_, head().meeting,
+                                                              shared_->patience(), deadline);
+    if (outcome == Meeting::Outcome::kMet) continue;
+    if (outcome == Meeting::Outcome::kLate) {
+      fail(missing(kind, slept, [&](int other) { return seat(other).presence.announced(operation_); }));
+    }
+    throw PeerError(head().note.read());
+  }
+  const std::string mismatch = find_mismatch();
+  if (mismatch.empty()) return;
+  fail(mismatch);
+  throw PeerError(head().note.read());
 }
 
-void ProcessChannel::meet(Kind kind, Deadline deadline, bool check) {
+void ProcessChannel::fail(const std::string& reason, bool orderly) {
+  shared_->fail(channel_, reason, orderly);
+}
+
+void ProcessChannel::meet(Kind kind, Deadline deadline) {
   Meeting& meeting = head().meeting;
   const std::uint32_t number = meeting.held();
   seat(own_).awaited.store(number + 1, std::memory_order_release);
-  std::string mismatch;
-  const auto start = Clock::now();
-  const auto outcome = meeting.meet(size(), shared_->patience(), deadline, [&] {
-    if (check) mismatch = find_mismatch();
-    return mismatch.empty();
-  });
+  const auto [outcome, slept] = meeting.meet(size(), shared_->patience(), deadline);
   if (outcome == Meeting::Outcome::kMet) return;
-  if (outcome == Meeting::Outcome::kRefused) {
-    shared_->fail(channel_, mismatch);
-  } else if (outcome == Meeting::Outcome::kLate) {
-    shared_->fail(channel_, missing(kind, number, seconds_between(start, Clock::now())));
+  if (outcome == Meeting::Outcome::kLate) {
+    fail(missing(kind, slept, [&](int other) {
+      return seat(other).awaited.load(std::memory_order_acquire) == number + 1;
+    }));
   }
   throw PeerError(head().note.read());
 }
@@ -266,12 +246,13 @@ std::string ProcessChannel::find_mismatch() const {
   return "";
 }
 
-std::string ProcessChannel::missing(Kind kind, std::uint32_t number, double waited) const {
+std::string ProcessChannel::missing(Kind kind, double waited,
+                                    const std::function<bool(int)>& come) const {
   char duration[32];
   std::snprintf(duration, sizeof duration, "%.1f s", waited);
   std::string text;
   for (int member = 0; member < size(); ++member) {
-    if (seat(member).awaited.load(std::memory_order_acquire) == number + 1) continue;
+    if (come(member)) continue;
     text += (text.empty() ? "" : "; ") + shared_->board().name(member) + " has not come to " +
             kind_name(static_cast<std::uint32_t>(kind)) + " in " + duration + "; it was " +
             shared_->board().activities(member);
@@ -280,16 +261,84 @@ std::string ProcessChannel::missing(Kind kind, std::uint32_t number, double wait
 }
 
 void ProcessChannel::all_reduce(std::span<float> values, Deadline deadline) {
+  ++operation_;
   if (values.size_bytes() <= kSmallBytes || size() == 1) {
     small_all_reduce(values, deadline);
+  } else if (values.size_bytes() < kDirectBytes) {
+    staged_all_reduce(values, false, deadline);
   } else {
-    large_all_reduce(values, deadline);
+    long_all_reduce(values, deadline);
   }
+}
+
+void ProcessChannel::long_all_reduce(std::span<float> values, Deadline deadline) {
+  // One member chooses for all. The sums have the same bits both ways.
+  if (own_ == 0) arrival(0).way.store(ways_.choose(values.size_bytes()));
+  begin(Kind::kAllReduce, values.size_bytes(), 0, deadline,
+        shared_->can_read_others() ? values.data() : nullptr);
+  const auto start = Clock::now();
+  const bool direct = arrival(0).way.load() == 1 && all_gave_addresses();
+  if (direct) {
+    direct_all_reduce(values, deadline);
+  } else {
+    staged_all_reduce(values, true, deadline);
+  }
+  if (own_ == 0) ways_.took(values.size_bytes(), direct, seconds_between(start, Clock::now()));
+}
+
+bool ProcessChannel::all_gave_addresses() const {
+  for (int member = 0; member < size(); ++member) {
+    if (arrival(member).address.load(std::memory_order_relaxed) == 0) return false;
+  }
+  return true;
+}
+
+void ProcessChannel::direct_all_reduce(std::span<float> values, Deadline deadline) {
+  const auto numel = static_cast<std::int64_t>(values.size());
+  const Range own = part_of(numel, size(), own_);
+  const std::int64_t others = size() - 1;
+  const std::int64_t block = std::max<std::int64_t>(kDirectRoom / sizeof(float) / others, 4096);
+  room_.resize(block * others);
+  for (std::int64_t begin = own.begin; begin < own.end(); begin += block) {
+    const std::int64_t count = std::min(block, own.end() - begin);
+    float* next = room_.data();
+    for (int from = 0; from < size(); ++from) {
+      inputs_[from] = values.data() + begin;
+      if (from == own_) continue;
+      read(from, begin, {next, static_cast<std::size_t>(count)});
+      inputs_[from] = next;
+      next += count;
+    }
+    sum_in_order(inputs_, values.data() + begin, count);
+  }
+  meet(Kind::kAllReduce, deadline);
+  for (int i = 1; i < size(); ++i) {
+    const int from = (own_ + i) % size();
+    const Range part = part_of(numel, size(), from);
+    read(from, part.begin, values.subspan(part.begin, part.size));
+  }
+  const std::uint64_t moved = (own.size * others + numel - own.size) * sizeof(float);
+  count(moved, moved);
+  // Nobody may change its buffer while another reads it.
+  meet(Kind::kAllReduce, deadline);
+}
+
+void ProcessChannel::read(int from, std::size_t offset, std::span<float> out) {
+  const std::uint64_t address = arrival(from).address.load(std::memory_order_relaxed);
+  if (read_peer_memory(static_cast<pid_t>(shared_->board().pid(from)),
+                       address + offset * sizeof(float), out.data(), out.size_bytes())) {
+    return;
+  }
+  // Its process is gone, or has given the operation up: whoever knows more is given the time to say.
+  if (!head().meeting.broken()) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  fail(shared_->board().name(from) + " is gone; it was " +
+                              shared_->board().activities(from));
+  throw PeerError(head().note.read());
 }
 
 void ProcessChannel::small_all_reduce(std::span<float> values, Deadline deadline) {
   if (size() > 1 && !values.empty()) {
-    std::memcpy(floats(layout_.small(own_, operation_ + 1)), values.data(), values.size_bytes());
+    std::memcpy(floats(layout_.small(own_, operation_)), values.data(), values.size_bytes());
   }
   begin(Kind::kAllReduce, values.size_bytes(), 0, deadline);
   if (size() == 1) return;
@@ -300,7 +349,7 @@ void ProcessChannel::small_all_reduce(std::span<float> values, Deadline deadline
   count(values.size_bytes() * (size() - 1), values.size_bytes() * (size() - 1));
 }
 
-void ProcessChannel::large_all_reduce(std::span<float> values, Deadline deadline) {
+void ProcessChannel::staged_all_reduce(std::span<float> values, bool begun, Deadline deadline) {
   const auto numel = static_cast<std::int64_t>(values.size());
   const auto chunks = static_cast<int>((numel + kChunkFloats - 1) / kChunkFloats);
   const auto chunk = [&](int index) {
@@ -308,14 +357,18 @@ void ProcessChannel::large_all_reduce(std::span<float> values, Deadline deadline
     return values.subspan(range.begin, range.size);
   };
   copy_in(chunk(0), turn_);
-  begin(Kind::kAllReduce, values.size_bytes(), 0, deadline);
+  if (begun) {
+    meet(Kind::kAllReduce, deadline);
+  } else {
+    begin(Kind::kAllReduce, values.size_bytes(), 0, deadline);
+  }
   // Between two meetings: what the others copied in before the first can be summed, what they
   // summed before it can be copied out, and what nobody has read since may be written.
   for (int i = 0; i < chunks; ++i) {
     sum(chunk(i), turn_ + i);
     if (i + 1 < chunks) copy_in(chunk(i + 1), turn_ + i + 1);
     if (i > 0) copy_out(chunk(i - 1), turn_ + i - 1);
-    meet(Kind::kAllReduce, deadline, false);
+    meet(Kind::kAllReduce, deadline);
   }
   copy_out(chunk(chunks - 1), turn_ + chunks - 1);
   turn_ += chunks;
@@ -361,6 +414,7 @@ std::vector<Bytes> ProcessChannel::all_gather(std::span<const std::byte> own, De
     if (piece > 0) std::memcpy(memory_ + layout_.slot(own_, turn_), own.data() + begin, piece);
   };
   put(0);
+  ++operation_;
   begin(Kind::kAllGather, own.size(), 0, deadline);
   std::vector<Bytes> all(size());
   std::size_t longest = 0;
@@ -368,7 +422,7 @@ std::vector<Bytes> ProcessChannel::all_gather(std::span<const std::byte> own, De
   for (int from = 0; from < size(); ++from) {
     const std::size_t bytes = arrival(from).bytes.load(std::memory_order_relaxed);
     if (bytes > kMostGathered) {
-      shared_->fail(channel_, shared_->board().name(from) + " announced a length that cannot be");
+      fail(shared_->board().name(from) + " announced a length that cannot be");
       throw PeerError(head().note.read());
     }
     all[from].resize(bytes);
@@ -385,7 +439,7 @@ std::vector<Bytes> ProcessChannel::all_gather(std::span<const std::byte> own, De
     ++turn_;
     if (begin + kChunkBytes >= longest) break;
     put(begin + kChunkBytes);
-    meet(Kind::kAllGather, deadline, false);
+    meet(Kind::kAllGather, deadline);
   }
   count(own.size() * (size() - 1), total - own.size());
   return all;
@@ -393,6 +447,7 @@ std::vector<Bytes> ProcessChannel::all_gather(std::span<const std::byte> own, De
 
 void ProcessChannel::broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) {
   COHORT_CHECK(root >= 0 && root < size(), "no rank " + std::to_string(root));
+  ++operation_;
   for (std::size_t begin = 0; begin == 0 || begin < bytes.size(); begin += kChunkBytes) {
     const auto piece = bytes.subspan(begin, std::min(kChunkBytes, bytes.size() - begin));
     std::byte* slot = memory_ + layout_.slot(root, turn_);
@@ -400,7 +455,7 @@ void ProcessChannel::broadcast(std::span<std::byte> bytes, Rank root, Deadline d
     if (begin == 0) {
       this->begin(Kind::kBroadcast, bytes.size(), root, deadline);
     } else {
-      meet(Kind::kBroadcast, deadline, false);
+      meet(Kind::kBroadcast, deadline);
     }
     if (own_ != root && !piece.empty()) std::memcpy(piece.data(), slot, piece.size());
     ++turn_;

@@ -2,14 +2,18 @@
 //
 // Every process is one member. all_reduce of S bytes over P processes, each sum in the order 0, 1,
 // ..., P - 1, so that all get the same bits, and those of the collectives between threads:
-//   S > kSmallBytes   In chunks of kChunkBytes: each copies what others will sum into its slot;
-//                     member r sums the r-th part of the chunk over all slots into its buffer and
-//                     into the result; all copy the other parts out. Two of everything, so that the
-//                     members meet once a chunk and once more. Each reads S bytes of its buffer and
-//                     writes S; 2 (P - 1)/P S are written to the shared memory, and as many read.
-//   smaller           Each copies its input to its slot, they meet once, each sums all slots.
+//   up to 16 KiB   Each copies its input to its slot, sees that all have, and sums all slots.
+//   longer         In chunks of 512 KiB: each copies what others will sum into its slot; member r
+//                  sums the r-th part of the chunk over all slots into its buffer and into the
+//                  result; all copy the other parts out. Two of everything, so that the members
+//                  meet once a chunk and once more. Each reads S bytes of its buffer and writes S;
+//                  2 (P - 1)/P S go to the shared memory from each, and as many from it.
+//   from 2 MiB     That, or, where the system lets processes of one user read each other's memory,
+//                  straight from buffer to buffer: member r sums the r-th part, reading the
+//                  others' by blocks; then each reads the other parts. Three meetings. Which of
+//                  the two is quicker depends on the machine and is found out by trying.
 // all_gather and broadcast go through the slots in chunks and meet once a chunk; barrier meets once.
-// kSmallBytes are 16 KiB, kChunkBytes 512 KiB; the mapping takes about 2 (P + 1) kChunkBytes a channel.
+// The mapping takes about P + 1 MiB a channel.
 //
 // Who waits looks and yields briefly and then sleeps. A process that is killed or stopped, or whose
 // member leaves, wakes all the others, whose operations end with PeerError that names its ranks and

@@ -10,6 +10,7 @@
 #include "collectives/chunks.h"
 #include "collectives/farewell.h"
 #include "collectives/meeting.h"
+#include "collectives/presence.h"
 #include "collectives/sum.h"
 #include "core/error.h"
 
@@ -54,15 +55,12 @@ class Group {
 
   // Afterwards arrival() of every rank is valid until the rank calls finish(). Throws PeerError
   // when the group is or gets broken; then no rank passes, so nobody reads anybody's data.
-  void begin(Rank rank, const Arrival& arrival, Deadline deadline) {
+  void begin(Rank rank, std::uint32_t operation, const Arrival& arrival, Deadline deadline) {
     const std::uint32_t number = entrance_.held();
-    Seat& seat = seats_[rank];
-    seat.arrival = arrival;
-    seat.awaited.store(number + 1, std::memory_order_release);
+    announce(rank, operation, arrival);
     std::string mismatch;
-    const auto start = Clock::now();
-    const auto outcome = entrance_.meet(size_, patience_, deadline, [&] {
-      mismatch = find_mismatch();
+    const auto [outcome, slept] = entrance_.meet(size_, patience_, deadline, [&] {
+      mismatch = find_mismatch(operation);
       return mismatch.empty();
     });
     if (outcome == Meeting::Outcome::kMet) return;
@@ -70,11 +68,28 @@ class Group {
       fail(mismatch);
     } else if (outcome == Meeting::Outcome::kLate) {
       const std::lock_guard lock(mutex_);
-      const double waited = seconds_between(start, Clock::now());
       // All may have come while this rank made up its mind.
       if (!entrance_.break_unless_held(number, false)) return;
-      if (failure_.empty()) failure_ = missing(arrival.operation, number, waited);
+      if (failure_.empty()) failure_ = missing(arrival.operation, operation, slept);
     }
+    throw PeerError(failure());
+  }
+
+  // The same for operations in which nobody reads another's data.
+  void begin_small(Rank rank, std::uint32_t operation, const Arrival& arrival, Deadline deadline) {
+    if (entrance_.broken()) throw PeerError(failure());
+    announce(rank, operation, arrival);
+    for (Rank other = 0; other < size_; ++other) {
+      if (other == rank) continue;
+      const auto [outcome, slept] =
+          seats_[other].presence.await(operation, entrance_, patience_, deadline);
+      if (outcome == Meeting::Outcome::kMet) continue;
+      if (outcome == Meeting::Outcome::kLate) fail(missing(arrival.operation, operation, slept));
+      throw PeerError(failure());
+    }
+    const std::string mismatch = find_mismatch(operation);
+    if (mismatch.empty()) return;
+    fail(mismatch);
     throw PeerError(failure());
   }
 
@@ -82,11 +97,13 @@ class Group {
   // sure to come.
   void finish() { inside_.meet(size_, patience_, Deadline::max()); }
 
-  const Arrival& arrival(Rank rank) const { return seats_[rank].arrival; }
+  const Arrival& arrival(Rank rank, std::uint32_t operation) const {
+    return seats_[rank].arrivals[operation % 2];
+  }
 
   // Where a rank puts a small input. Two places by turns: while some ranks still read one, others
   // write the other, and nobody is more than one operation ahead.
-  float* small(Rank rank, std::uint64_t operation) {
+  float* small(Rank rank, std::uint32_t operation) {
     return small_.data() + (operation % 2 * size_ + rank) * kSmallFloats;
   }
 
@@ -94,6 +111,7 @@ class Group {
     const std::lock_guard lock(mutex_);
     if (failure_.empty()) failure_ = reason;
     entrance_.break_up(false);
+    for (Seat& seat : seats_) seat.presence.wake_all(false);
   }
 
   const MemberNames& names() const { return names_; }
@@ -102,14 +120,23 @@ class Group {
   static constexpr std::size_t kSmallFloats = kSmallBytes / sizeof(float);
 
   struct alignas(kCacheLine) Seat {
-    Arrival arrival;
-    std::atomic<std::uint32_t> awaited = 0;  // one more than the last meeting it came to
+    Presence presence;
+    Arrival arrivals[2];  // of operations by turns
   };
 
-  std::string find_mismatch() const {
-    const Arrival& first = seats_[0].arrival;
+  void announce(Rank rank, std::uint32_t operation, const Arrival& arrival) {
+    seats_[rank].arrivals[operation % 2] = arrival;
+    seats_[rank].presence.announce(operation, false);
+  }
+
+  std::string find_mismatch(std::uint32_t operation) const {
+    const Arrival& first = arrival(0, operation);
     for (Rank rank = 1; rank < size_; ++rank) {
-      const Arrival& other = seats_[rank].arrival;
+      const Arrival& other = arrival(rank, operation);
+      if (other.operation == first.operation && other.root == first.root &&
+          (other.bytes == first.bytes || !first.same_size)) {
+        continue;
+      }
       const std::string who = names_.name(rank);
       if (std::strcmp(first.operation, other.operation) != 0) {
         return who + " called " + other.operation + " while " + names_.name(0) + " called " +
@@ -126,14 +153,14 @@ class Group {
     return "";
   }
 
-  std::string missing(const char* operation, std::uint32_t number, double waited) const {
+  std::string missing(const char* name, std::uint32_t operation, double waited) const {
     char duration[32];
     std::snprintf(duration, sizeof duration, "%.1f s", waited);
     std::string text;
     for (Rank rank = 0; rank < size_; ++rank) {
-      if (seats_[rank].awaited.load(std::memory_order_acquire) == number + 1) continue;
-      text += (text.empty() ? "" : "; ") + names_.name(rank) + " has not come to " + operation +
-              " in " + duration + names_.activity(rank);
+      if (seats_[rank].presence.announced(operation)) continue;
+      text += (text.empty() ? "" : "; ") + names_.name(rank) + " has not come to " + name + " in " +
+              duration + names_.activity(rank);
     }
     return text;
   }
@@ -193,7 +220,7 @@ class SharedMemoryCollectives final : public Collectives {
     std::vector<Bytes> all;
     std::size_t total = 0;
     for (Rank from = 0; from < size(); ++from) {
-      const Arrival& arrival = group_->arrival(from);
+      const Arrival& arrival = group_->arrival(from, operation_);
       const auto* first = static_cast<const std::byte*>(arrival.data);
       all.emplace_back(first, first + arrival.bytes);
       total += arrival.bytes;
@@ -210,12 +237,14 @@ class SharedMemoryCollectives final : public Collectives {
       count(bytes.size() * (size() - 1), 0);
       return;
     }
-    std::copy_n(static_cast<const std::byte*>(group_->arrival(root).data), bytes.size(),
+    std::copy_n(static_cast<const std::byte*>(group_->arrival(root, operation_).data), bytes.size(),
                 bytes.data());
     count(0, bytes.size());
   }
 
-  void barrier(Deadline deadline) override { begin({"barrier"}, deadline); }
+  void barrier(Deadline deadline) override {
+    group_->begin_small(rank_, ++operation_, {"barrier"}, deadline);
+  }
 
   void leave(const std::string& reason) override {
     group_->fail(farewell(group_->names().name(rank_), reason));
@@ -225,15 +254,14 @@ class SharedMemoryCollectives final : public Collectives {
 
  private:
   void begin(const Arrival& arrival, Deadline deadline) {
-    ++operation_;
-    group_->begin(rank_, arrival, deadline);
+    group_->begin(rank_, ++operation_, arrival, deadline);
   }
 
   void small_all_reduce(std::span<float> values, Deadline deadline) {
-    const std::uint64_t operation = operation_ + 1;
-    std::copy(values.begin(), values.end(), group_->small(rank_, operation));
-    begin({"all_reduce", nullptr, values.size_bytes()}, deadline);
-    for (Rank from = 0; from < size(); ++from) inputs_[from] = group_->small(from, operation);
+    ++operation_;
+    std::copy(values.begin(), values.end(), group_->small(rank_, operation_));
+    group_->begin_small(rank_, operation_, {"all_reduce", nullptr, values.size_bytes()}, deadline);
+    for (Rank from = 0; from < size(); ++from) inputs_[from] = group_->small(from, operation_);
     sum_in_order(inputs_, values.data(), static_cast<std::int64_t>(values.size()));
     count(values.size_bytes() * (size() - 1), values.size_bytes() * (size() - 1));
   }
@@ -259,7 +287,7 @@ class SharedMemoryCollectives final : public Collectives {
   }
 
   const float* input(Rank from) const {
-    return static_cast<const float*>(group_->arrival(from).data);
+    return static_cast<const float*>(group_->arrival(from, operation_).data);
   }
 
   void count(std::uint64_t sent, std::uint64_t received) {
@@ -270,7 +298,7 @@ class SharedMemoryCollectives final : public Collectives {
   std::shared_ptr<Group> group_;
   Rank rank_;
   std::vector<const float*> inputs_;  // by rank; kept to save the allocation
-  std::uint64_t operation_ = 0;       // how many were begun; all ranks count alike
+  std::uint32_t operation_ = 0;       // how many were begun; all ranks count alike
   std::atomic<std::uint64_t> sent_ = 0;
   std::atomic<std::uint64_t> received_ = 0;
 };

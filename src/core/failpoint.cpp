@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <thread>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -12,8 +15,11 @@
 namespace cohort {
 namespace {
 
+enum class Verb { kCrash, kError, kSleep };
+
 struct Action {
-  bool crash = false;
+  Verb verb = Verb::kError;
+  std::chrono::milliseconds duration{0};  // of a sleep
   long at = 0;  // 0: every time
   long reached = 0;
 };
@@ -30,21 +36,46 @@ Table& table() {
   return instance;
 }
 
+bool is_number(const std::string& text) {
+  return !text.empty() && text.size() < 10 &&
+         text.find_first_not_of("0123456789") == std::string::npos;
+}
+
 [[maybe_unused]] std::pair<std::string, Action> parse(const std::string& entry) {
   const auto refuse = [&] {
     throw ConfigError("malformed failpoint '" + entry +
-                      "'; write name=crash, name=error or name=error@N");
+                      "'; write name=crash, name=error, name=sleep:MILLISECONDS, or any of them "
+                      "with @N");
   };
   const std::size_t equals = entry.find('=');
   if (equals == std::string::npos || equals == 0) refuse();
-  const std::vector<std::string> verb = split(entry.substr(equals + 1), '@');
-  if (verb.empty() || verb.size() > 2 || (verb[0] != "crash" && verb[0] != "error")) refuse();
-  Action action{.crash = verb[0] == "crash"};
-  if (verb.size() == 2) {
-    if (verb[1].empty() || verb[1].find_first_not_of("0123456789") != std::string::npos) refuse();
-    action.at = std::stol(verb[1]);
+  const std::vector<std::string> words = split(entry.substr(equals + 1), '@');
+  if (words.empty() || words.size() > 2) refuse();
+  Action action;
+  if (words[0] == "crash") {
+    action.verb = Verb::kCrash;
+  } else if (words[0].starts_with("sleep:") && is_number(words[0].substr(6))) {
+    action.verb = Verb::kSleep;
+    action.duration = std::chrono::milliseconds(std::stol(words[0].substr(6)));
+  } else if (words[0] != "error") {
+    refuse();
+  }
+  if (words.size() == 2) {
+    if (!is_number(words[1])) refuse();
+    action.at = std::stol(words[1]);
   }
   return {entry.substr(0, equals), action};
+}
+
+// What is to be done at a place now; nothing when it was not named or its time has not come.
+std::optional<Action> reached(std::string_view name) {
+  const std::lock_guard lock(table().mutex);
+  const auto found = table().actions.find(name);
+  if (found == table().actions.end()) return std::nullopt;
+  Action& action = found->second;
+  ++action.reached;
+  if (action.at != 0 && action.reached != action.at) return std::nullopt;
+  return action;
 }
 
 }  // namespace
@@ -61,13 +92,13 @@ void set_failpoints(std::string_view text) {
 }
 
 void detail::reach_failpoint(std::string_view name) {
-  const std::lock_guard lock(table().mutex);
-  const auto found = table().actions.find(name);
-  if (found == table().actions.end()) return;
-  Action& action = found->second;
-  ++action.reached;
-  if (action.at != 0 && action.reached != action.at) return;
-  if (action.crash) ::kill(::getpid(), SIGKILL);
+  const std::optional<Action> action = reached(name);
+  if (!action) return;
+  if (action->verb == Verb::kSleep) {
+    std::this_thread::sleep_for(action->duration);
+    return;
+  }
+  if (action->verb == Verb::kCrash) ::kill(::getpid(), SIGKILL);
   throw FileError("failpoint " + std::string(name) + ": injected input/output error");
 }
 

@@ -247,6 +247,7 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
                   .workers = place.size,
                   .label_smoothing = config.label_smoothing,
                   .pass_samples = config.accumulate > 1 ? pass : 0,
+                  .passes = (order.batch_size() + pass - 1) / pass,
                   .device = device};
   options.evaluation = evaluator_options(config, model, device);
   options.placement = options.evaluation.placement;

@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/failpoint.h"
 #include "engine/checkpointing.h"
 
 namespace cohort {
@@ -151,6 +152,7 @@ void Trainer::one_step(Loader& loader, TrainingStep& step) {
   StepTimes times;
   parts_.group.doing(done_, Phase::kLoading);
   const Clock::time_point asked = Clock::now();
+  COHORT_FAILPOINT("training.load.rank" + std::to_string(options_.step.rank));
   const LoadedBatch loaded = loader.next();
   times.data_seconds = seconds_between(asked, Clock::now());
   parts_.group.doing(done_, Phase::kComputing);
@@ -158,6 +160,7 @@ void Trainer::one_step(Loader& loader, TrainingStep& step) {
   BatchTensors batch;
   {
     const StopWatch watch(times.compute_seconds);
+    COHORT_FAILPOINT("training.compute.rank" + std::to_string(options_.step.rank));
     batch = to_tensors(loaded, parts_.train.shape(), options_.placement);
   }
   const std::int64_t samples_of_all = parts_.order.samples_of_all(done_);

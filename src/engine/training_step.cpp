@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/clock.h"
@@ -33,22 +34,26 @@ void TrainingStep::run(const BatchTensors& batch, std::int64_t samples_of_all, c
     const std::int64_t samples = batch.labels.size(0);
     const std::int64_t pass_samples =
         options_.pass_samples > 0 ? options_.pass_samples : std::max<std::int64_t>(1, samples);
-    const std::int64_t passes = (samples + pass_samples - 1) / pass_samples;
+    std::int64_t passes = (samples + pass_samples - 1) / pass_samples;
+    // Layers that exchange statistics need every worker in every pass, also one without samples.
+    if (model_.store().statistics_sum()) passes = std::max(passes, options_.passes);
     // The plain mean over workers of gradients weighted so is the gradient of the whole batch's
     // mean. Exactly 1 but for an epoch's last batch.
     const double weight = static_cast<double>(samples * options_.workers) /
                           static_cast<double>(std::max<std::int64_t>(1, samples_of_all));
-    if (passes == 0) empty_pass(batch);
     for (std::int64_t pass = 0; pass < passes; ++pass) {
       replica_.begin_pass(pass + 1 == passes);
-      if (passes == 1) {
-        one_pass(batch, weight, sums);
-        continue;
-      }
-      const std::int64_t begin = pass * pass_samples;
+      const std::int64_t begin = std::min(pass * pass_samples, samples);
       const std::int64_t size = std::min(pass_samples, samples - begin);
-      one_pass({batch.inputs.narrow(0, begin, size), batch.labels.narrow(0, begin, size)},
-               weight * static_cast<double>(size) / static_cast<double>(samples), sums);
+      const BatchTensors part = passes == 1
+                                    ? batch
+                                    : BatchTensors{batch.inputs.narrow(0, begin, size),
+                                                   batch.labels.narrow(0, begin, size)};
+      if (size == 0) {
+        empty_pass(part);
+      } else {
+        one_pass(part, weight * (static_cast<double>(size) / static_cast<double>(samples)), sums);
+      }
     }
     replica_.finish_backward();
     synchronize(options_.device);
@@ -78,11 +83,11 @@ void TrainingStep::one_pass(const BatchTensors& batch, double share, Classificat
   (share == 1.0 ? loss : loss.mul(share)).backward();
 }
 
-// Layers that exchange statistics in every pass need every worker in it, also one without samples.
 void TrainingStep::empty_pass(const BatchTensors& batch) {
-  if (!model_.store().statistics_sum()) return;
-  replica_.begin_pass(/*last=*/true);
-  model_.forward(batch.inputs).sum().mul(0.0).backward();
+  at::Tensor sum = model_.forward(batch.inputs).sum();
+  // Their layers exchange too.
+  for (const AuxiliaryOutput& output : model_.auxiliary()) sum = sum + output.logits.sum();
+  sum.mul(0.0).backward();
 }
 
 void TrainingStep::check_losses() {

@@ -30,6 +30,7 @@ struct TrainingStepOptions {
   int workers = 1;
   double label_smoothing = 0;
   std::int64_t pass_samples = 0;  // samples in one forward pass; 0: the whole batch
+  std::int64_t passes = 1;        // that a whole batch takes
   at::Device device = at::kCPU;
 };
 

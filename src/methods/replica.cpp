@@ -111,6 +111,7 @@ void Replica::place_parameters(Model& model, const ReplicaOptions& options) {
     owners_[i]->gradient = gradient_views_.back();
   }
   written_.assign(segments_.size(), 0);
+  told_.assign(segments_.size(), 0);
 }
 
 void Replica::place_buffers(Model& model, const ReplicaOptions& options) {
@@ -147,6 +148,7 @@ at::Tensor Replica::view(const at::Tensor& arena, const Segment& segment) const 
 
 void Replica::begin_step() {
   std::fill(written_.begin(), written_.end(), 0);
+  std::fill(told_.begin(), told_.end(), 0);
   for (Parameter* owner : owners_) owner->accumulate = false;
 }
 
@@ -168,14 +170,18 @@ void Replica::gradient_arrived(std::size_t index) {
   }
   if (!owners_[index]->accumulate) return;
   written_[index] = 1;
-  if (last_pass_ && listener_) listener_(with_padding(segments_[index]));
+  if (last_pass_) tell(index);
+}
+
+void Replica::tell(std::size_t index) {
+  told_[index] = 1;
+  if (listener_) listener_(with_padding(segments_[index]));
 }
 
 void Replica::finish_backward() {
   for (std::size_t i = 0; i < segments_.size(); ++i) {
-    if (written_[i] != 0) continue;
-    gradient_views_[i].zero_();
-    if (listener_) listener_(with_padding(segments_[i]));
+    if (written_[i] == 0) gradient_views_[i].zero_();
+    if (told_[i] == 0) tell(i);  // not by the last pass, which did not use it
   }
 }
 

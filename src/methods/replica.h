@@ -100,6 +100,7 @@ class Replica {
   void place_buffers(Model& model, const ReplicaOptions& options);
   void watch_gradients();
   void gradient_arrived(std::size_t index);
+  void tell(std::size_t index);
   at::Tensor view(const at::Tensor& arena, const Segment& segment) const;
   double clipped(double scale) const;
 
@@ -116,6 +117,7 @@ class Replica {
   std::vector<at::Tensor> gradient_views_;
   std::vector<std::shared_ptr<void>> accumulators_;  // autograd's, kept alive for our hooks
   std::vector<char> written_;                        // in this step, by segment
+  std::vector<char> told_;                           // the listener knows, likewise
   GradientListener listener_;
   bool last_pass_ = true;
   std::int64_t updates_ = 0;

@@ -1,0 +1,81 @@
+#include "apps/bench_setup.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace cohort {
+
+const std::vector<std::string>& step_settings() {
+  static const std::vector<std::string> names = {
+      "model", "batch",    "threads",      "device",          "memory-format",     "seed",
+      "data",  "data-dir", "augment",      "image-size",      "loader-threads",    "optimizer",
+      "lr",    "momentum", "nesterov",     "weight-decay",    "dropout",           "depth",
+      "widen", "growth",   "accumulate",   "synthetic-shape", "synthetic-classes", "train-size",
+      "world", "bucket",   "first-bucket", "batch-norm",      "average-every"};
+  return names;
+}
+
+RunConfig bench_config(const ConfigFlags& flags) {
+  RunConfig defaults;
+  defaults.data = "synthetic";
+  defaults.lr = 0.01;
+  defaults.weight_decay = 1e-4;
+  defaults.check_replicas = 0;
+  RunConfig config = flags.resolve(defaults);
+  if (config.synthetic_shape == defaults.synthetic_shape) {
+    const bool gray =
+        config.model.rfind("mlp", 0) == 0 || config.model == "lenet" || config.model == "mnistnet";
+    config.synthetic_shape = gray ? "1x28x28" : "3x32x32";
+  }
+  // Whole steps only: a short one at the end of an epoch would flatter the mean.
+  config.drop_last = true;
+  return config;
+}
+
+void size_synthetic_data(RunConfig& config, std::int64_t step_samples) {
+  if (config.data == "synthetic" && config.train_size == 0) {
+    config.train_size = std::max<std::int64_t>(1, 4096 / step_samples) * step_samples;
+  }
+}
+
+nlohmann::json timing_json(const RunConfig& config, const StepTiming& timing) {
+  const auto steps = static_cast<double>(timing.steps);
+  const auto milliseconds = [&](double seconds) { return 1e3 * seconds / steps; };
+  nlohmann::json late = nlohmann::json::array();
+  for (const Lateness& each : timing.late) {
+    late.push_back({{"ms", milliseconds(each.seconds)},
+                    {"data_ms", milliseconds(each.data_seconds)},
+                    {"steps_last", each.steps_last}});
+  }
+  return {{"model", config.model},
+          {"parameters", timing.parameters},
+          {"data", config.data},
+          {"method", config.method},
+          {"engine", config.engine},
+          {"workers", config.workers},
+          {"device", config.device},
+          {"threads", config.threads},
+          {"memory_format", timing.channels_last ? "channels-last" : "contiguous"},
+          {"batch", config.batch},
+          {"accumulate", config.accumulate},
+          {"steps", timing.steps},
+          {"step_ms", milliseconds(timing.wall_seconds)},
+          {"samples_per_s", static_cast<double>(timing.samples) / timing.wall_seconds},
+          {"data_ms", milliseconds(timing.times.data_seconds)},
+          {"compute_ms", milliseconds(timing.times.compute_seconds)},
+          {"exchange_ms", milliseconds(timing.times.exchange_seconds)},
+          {"update_ms", milliseconds(timing.times.update_seconds)},
+          {"late", late},
+          {"bytes_sent_per_step", static_cast<double>(timing.traffic.sent) / steps},
+          {"peak_memory_mib", peak_memory_mib()}};
+}
+
+double peak_memory_mib() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+}  // namespace cohort

@@ -1,0 +1,28 @@
+// What the benchmarks of training steps share: the settings they take and their defaults.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "apps/config_flags.h"
+#include "config/run_config.h"
+#include "engine/step_timing.h"
+
+namespace cohort {
+
+// Settings that say what a step is, for ConfigFlags.
+const std::vector<std::string>& step_settings();
+
+// `flags` over defaults that suit a benchmark: generated images as the model's usual data set has
+// them, whole steps only, enough samples for a few steps of `workers`.
+RunConfig bench_config(const ConfigFlags& flags);
+void size_synthetic_data(RunConfig& config, std::int64_t step_samples);
+
+// Milliseconds a step and its parts, samples a second, who was late, peak memory.
+nlohmann::json timing_json(const RunConfig& config, const StepTiming& timing);
+
+// The most memory this process has had so far, in MiB.
+double peak_memory_mib();
+
+}  // namespace cohort

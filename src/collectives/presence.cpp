@@ -1,0 +1,47 @@
+#include "collectives/presence.h"
+
+#include <sched.h>
+
+#include "collectives/futex.h"
+
+namespace cohort {
+
+void Presence::announce(std::uint32_t number, bool shared) {
+  number_.store(number);
+  if (sleepers_.load() != 0) futex_wake_all(number_, shared);
+}
+
+void Presence::wake_all(bool shared) { futex_wake_all(number_, shared); }
+
+Meeting::Result Presence::await(std::uint32_t number, const Meeting& group,
+                                const Patience& patience, Deadline deadline) {
+  if (announced(number)) return {};
+  Turns turns(patience);
+  while (turns.next()) {
+    if (announced(number)) return {};
+    if (group.broken()) return {Meeting::Outcome::kBroken};
+  }
+  const auto start = Clock::now();
+  // Counted before the number is looked at again: whoever changes it afterwards sees the count.
+  sleepers_.fetch_add(1);
+  Meeting::Result result{Meeting::Outcome::kLate};
+  while (true) {
+    const std::uint32_t seen = number_.load();
+    if (announced(number)) {
+      result.outcome = Meeting::Outcome::kMet;
+      break;
+    }
+    if (group.broken()) {
+      result.outcome = Meeting::Outcome::kBroken;
+      break;
+    }
+    const auto now = Clock::now();
+    result.slept_seconds = seconds_between(start, now);
+    if (now >= deadline) break;
+    futex_wait(number_, seen, patience.shared, deadline - now);
+  }
+  sleepers_.fetch_sub(1);
+  return result;
+}
+
+}  // namespace cohort

@@ -1,0 +1,82 @@
+// How the memory that processes share is laid out: the board, then channel after channel. Private
+// to process_shared.cpp.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "collectives/meeting.h"
+#include "collectives/presence.h"
+#include "collectives/process_board.h"
+#include "core/types.h"
+
+namespace cohort::process_layout {
+
+inline constexpr std::size_t kCacheLine = 64;
+inline constexpr std::size_t kChunkBytes = std::size_t{512} * 1024;
+inline constexpr std::size_t kSmallBytes = std::size_t{16} * 1024;
+inline constexpr std::size_t kDirectBytes = std::size_t{2} << 20;
+inline constexpr std::size_t kDirectRoom = std::size_t{256} * 1024;  // for what is read of all others
+inline constexpr std::int64_t kChunkFloats = kChunkBytes / sizeof(float);
+inline constexpr std::size_t kMostGathered = std::size_t{1} << 32;  // a longer length is damage
+
+enum class Kind : std::uint32_t { kAllReduce, kAllGather, kBroadcast, kBarrier };
+
+inline const char* kind_name(std::uint32_t kind) {
+  constexpr std::array kNames{"all_reduce", "all_gather", "broadcast", "barrier"};
+  return kind < kNames.size() ? kNames[kind] : "something unknown";
+}
+
+// What a member brings to an operation.
+struct Arrival {
+  std::atomic<std::uint32_t> kind;
+  std::atomic<Rank> root;
+  std::atomic<std::uint64_t> bytes;
+  std::atomic<int> way;                // of summing, as member 0 chose
+  std::atomic<std::uint64_t> address;  // of its buffer in its own memory, or 0
+};
+
+struct alignas(kCacheLine) Seat {
+  Presence presence;
+  std::atomic<std::uint32_t> awaited;  // one more than the last meeting it came to
+  Arrival arrivals[2];                 // of operations by turns
+};
+
+// The head of a channel in the shared memory; zeros are a new one. Seats and buffers follow.
+struct alignas(kCacheLine) ChannelHead {
+  alignas(kCacheLine) Meeting meeting;
+  alignas(kCacheLine) FailureNote note;
+};
+
+// Where the parts are.
+class Layout {
+ public:
+  Layout(const ProcessBoard::Ranks& ranks, int channels)
+      : size_(ranks.size()), channels_(channels), board_(aligned(ProcessBoard::bytes(ranks))) {}
+
+  std::size_t bytes() const { return board_ + channels_ * channel_bytes(); }
+  std::size_t channel(int index) const { return board_ + index * channel_bytes(); }
+  std::size_t seat(int member) const { return sizeof(ChannelHead) + member * sizeof(Seat); }
+  std::size_t small(int member, std::uint32_t turn) const {
+    return seat(size()) + (turn % 2 * size_ + member) * kSmallBytes;
+  }
+  std::size_t slot(int member, std::uint64_t turn) const {
+    return small(0, 0) + 2 * size_ * kSmallBytes + (turn % 2 * size_ + member) * kChunkBytes;
+  }
+  std::size_t result(std::uint64_t turn) const {
+    return slot(0, 0) + (2 * size_ + turn % 2) * kChunkBytes;
+  }
+  int size() const { return static_cast<int>(size_); }
+
+ private:
+  static std::size_t aligned(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+  std::size_t channel_bytes() const { return aligned(result(1) + kChunkBytes); }
+
+  std::size_t size_;
+  std::size_t channels_;
+  std::size_t board_;
+};
+
+}  // namespace cohort::process_layout

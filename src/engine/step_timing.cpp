@@ -1,0 +1,82 @@
+#include "engine/step_timing.h"
+
+#include "core/clock.h"
+#include "engine/batch_tensors.h"
+#include "engine/rank_report.h"
+
+namespace cohort {
+namespace {
+
+StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& worker, Step warmup,
+                       Step steps) {
+  const TrainerOptions& options = worker.options();
+  const WorkerGroup group = worker.group();
+  TrainingStep step(worker.model(), worker.replica(), worker.method(), options.step);
+  worker.method().start(worker.replica());
+  const Step total = warmup + steps;
+  Loader loader = make_loader(*data.train, worker.order(),
+                              {.threads = options.loader_threads, .last_step = total},
+                              options.placement.device);
+  ClassificationSums sums;
+  RankReport own;
+  StepTiming timing;
+  Traffic before;
+  Clock::time_point start = Clock::now();
+  for (Step i = 0; i < total; ++i) {
+    if (i == warmup) {
+      group.any(false);  // all begin together
+      own.times = {};
+      worker.arrivals().take();
+      before = worker.traffic();
+      start = Clock::now();
+    }
+    const Clock::time_point asked = Clock::now();
+    const LoadedBatch loaded = loader.next();
+    const double waited = seconds_between(asked, Clock::now());
+    own.times.data_seconds += waited;
+    worker.arrivals().begin(i, waited);
+    const BatchTensors batch = to_tensors(loaded, data.train->shape(), options.placement);
+    const std::int64_t samples = worker.order().samples_of_all(i);
+    step.run(batch, samples, {i, config.lr}, sums, own.times);
+    if (i >= warmup) timing.samples += samples;
+  }
+  group.any(false);  // and end together
+  timing.wall_seconds = seconds_between(start, Clock::now());
+  worker.method().settle(worker.replica());
+  const Traffic after = worker.traffic();
+  own.traffic = {after.sent - before.sent, after.received - before.received};
+  own.arrivals = worker.arrivals().take();
+
+  const std::vector<RankReport> reports = gather_reports(own, group);
+  std::vector<std::vector<StepArrivals>> arrivals;
+  const auto share = 1.0 / static_cast<double>(reports.size());
+  for (const RankReport& report : reports) {
+    timing.times.data_seconds += share * report.times.data_seconds;
+    timing.times.compute_seconds += share * report.times.compute_seconds;
+    timing.times.exchange_seconds += share * report.times.exchange_seconds;
+    timing.times.update_seconds += share * report.times.update_seconds;
+    timing.traffic.sent += report.traffic.sent / reports.size();
+    timing.traffic.received += report.traffic.received / reports.size();
+    arrivals.push_back(report.arrivals);
+  }
+  timing.late = find_late(arrivals, group.clock_offsets());
+  timing.steps = steps;
+  timing.parameters = worker.model().store().numel();
+  timing.channels_last = options.placement.channels_last;
+  return timing;
+}
+
+}  // namespace
+
+StepTiming time_steps(const RunConfig& config, const DataSplits& data,
+                      std::vector<Membership>& members, Step warmup, Step steps) {
+  StepTiming result;
+  const Rank first = members.front().rank;
+  run_workers(config, data, members, nullptr, [&](Worker& worker) {
+    const StepTiming timing = time_worker(config, data, worker, warmup, steps);
+    if (worker.member().rank == first) result = timing;
+  });
+  return result;
+}
+
+}  // namespace cohort

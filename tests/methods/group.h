@@ -1,0 +1,105 @@
+// Several ranks of one test: replicas of a model, and methods that exchange between them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/shared_memory.h"
+#include "methods/tiny_model.h"
+#include "methods/update_method.h"
+#include "transport/rank_threads.h"
+
+namespace cohort {
+
+struct Channels {
+  explicit Channels(int ranks)
+      : size(ranks),
+        control(make_shared_memory_group(ranks)),
+        gradients(make_shared_memory_group(ranks)) {}
+
+  MethodOptions options(Rank rank) {
+    MethodOptions made;
+    made.rank = rank;
+    made.size = size;
+    made.control = control[static_cast<std::size_t>(rank)].get();
+    made.gradients = gradients[static_cast<std::size_t>(rank)].get();
+    made.patience = std::chrono::seconds(60);
+    return made;
+  }
+  void leave(Rank rank, const std::string& reason) {
+    control[static_cast<std::size_t>(rank)]->leave(reason);
+    gradients[static_cast<std::size_t>(rank)]->leave(reason);
+  }
+
+  int size;
+  std::vector<std::unique_ptr<Collectives>> control;
+  std::vector<std::unique_ptr<Collectives>> gradients;
+};
+
+// Sums over all ranks leave one of them in the dark when another throws: it must leave, as the
+// engine makes it, or the others wait for their whole patience.
+inline void run_group(Channels& channels, const std::function<void(Rank)>& body) {
+  const std::vector<std::string> errors = run_ranks(channels.size, [&](Rank rank) {
+    try {
+      body(rank);
+    } catch (const std::exception& error) {
+      channels.leave(rank, error.what());
+      throw;
+    }
+  });
+  for (const std::string& error : errors) {
+    if (!error.empty()) throw PeerError(error);
+  }
+}
+
+// Two layers in parallel, declared in another order than backward reaches them, and two that a pass
+// may leave out.
+class BranchingModel final : public Model {
+ public:
+  explicit BranchingModel(std::uint64_t seed = 1)
+      : Model(at::detail::createCPUGenerator(seed)),
+        head_(Scope(store()) / "head", 6, 5),
+        extra_(Scope(store()) / "extra", 32, 6),
+        left_(Scope(store()) / "left", 32, 6),
+        other_(Scope(store()) / "other", 32, 6, {.bias = false}),
+        right_(Scope(store()) / "right", 32, 6) {}
+
+  at::Tensor forward(const at::Tensor& inputs) override {
+    const at::Tensor flat = inputs.flatten(1);
+    at::Tensor sum = left_(flat) + right_(flat);
+    if (use_extra) sum = sum + extra_(flat);
+    if (use_other) sum = sum + other_(flat);
+    return head_(at::relu(sum));
+  }
+
+  bool use_extra = false;
+  bool use_other = false;
+
+ private:
+  Linear head_;
+  Linear extra_;
+  Linear left_;
+  Linear other_;
+  Linear right_;
+};
+
+// One step of a rank as the engine takes it, in as many passes as there are batches; the losses'
+// sum counts.
+inline void take_step(Model& model, Replica& replica, UpdateMethod& method, const StepInfo& info,
+                      const std::vector<TinyBatch>& batches,
+                      const std::function<void(std::size_t)>& before_pass = nullptr) {
+  replica.set_gradient_listener([&](Range range) { method.gradients_ready(replica, range); });
+  replica.begin_step();
+  for (std::size_t pass = 0; pass < batches.size(); ++pass) {
+    if (before_pass) before_pass(pass);
+    replica.begin_pass(pass + 1 == batches.size());
+    tiny_loss(model, batches[pass]).backward();
+  }
+  replica.finish_backward();
+  method.update(replica, info);
+  replica.set_gradient_listener(nullptr);
+}
+
+}  // namespace cohort
