@@ -9,8 +9,9 @@ if(COHORT_WITH_NCCL STREQUAL "ON" OR (COHORT_WITH_NCCL STREQUAL "AUTO" AND TARGE
   set(_cuda_places ${TORCH_INSTALL_PREFIX}/../nvidia/cuda_runtime ${_cuda_beside}
       ${CUDAToolkit_TARGET_DIR} /usr/local/cuda)
   set(_nccl_places ${TORCH_INSTALL_PREFIX}/../nvidia/nccl ${_cuda_places})
-  find_path(COHORT_CUDA_INCLUDE cuda_runtime_api.h
-            HINTS ${_cuda_places} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
+  # Some wheels bring the runtime's header without those it includes; headers may be the toolkit's.
+  find_path(COHORT_CUDA_INCLUDE crt/host_defines.h
+            HINTS ${CUDAToolkit_INCLUDE_DIRS} ${_cuda_places} PATH_SUFFIXES include)
   find_library(COHORT_CUDA_LIBRARY NAMES_PER_DIR
                NAMES cudart libcudart.so.13 libcudart.so.12 libcudart.so.11.0
                HINTS ${_cuda_places} ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)

@@ -43,7 +43,7 @@ void run_step_bench(const StepBench& bench) {
   const auto data = open_data(config, data_search_path());
   const auto model = build_model(config, *data->train, InitialWeights::kLater);
   set_compute_threads(config, *model, job->host_size());
-  check_workers(config, *data, *model, job->size());
+  check_workers(config, *data, job->size());
   auto members = job->join();
   nlohmann::json line = {{"bench", "step"}};
   line.update(timing_json(config, time_steps(config, *data, members, bench.warmup, bench.steps)));

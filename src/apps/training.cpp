@@ -186,7 +186,9 @@ class Training {
     require_same_data(processes, *data_);
     const auto model = build_model(config_, *data_->train, InitialWeights::kLater);
     set_compute_threads(config_, *model, job_.host_size());
-    check_workers(config_, *data_, *model, job_.size());
+    check_workers(config_, *data_, job_.size());
+    // Read once more by the worker that needs it: here only to know that it can be.
+    if (!config_.init.empty() && request_.resume.empty()) initialize_from(config_.init, *model);
     if (job_.process() == 0) prepare_run(*model);
     resume_ = resume_point_from(
         from_first_process(processes, files_ ? resume_text(*files_, config_) : ""));
@@ -197,7 +199,9 @@ class Training {
     if (files_) finish();
     // A launcher ends the whole job when one process ends with another status than 0.
     processes.barrier(deadline_in(std::chrono::minutes(5)));
-    return outcome_.reason == StopReason::kInterrupted ? kInterrupted : 0;
+    if (outcome_.reason != StopReason::kInterrupted) return 0;
+    job_.skip_farewell();
+    return kInterrupted;
   }
 
  private:

@@ -12,7 +12,8 @@ Patience Patience::for_group(int size, bool shared, int cores) {
     cores = CPU_COUNT(&allowed);
   }
   Patience patience;
-  patience.looks = cores >= size ? 300 : 0;
+  // About as long as it takes to put a thread to sleep and to wake it.
+  patience.looks = cores >= size ? 1500 : 0;
   patience.yields = 20;
   patience.shared = shared;
   return patience;

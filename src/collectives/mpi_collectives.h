@@ -61,9 +61,4 @@ class MpiLink {
   virtual void close() = 0;
 };
 
-// Waits for `request`: true when it is complete, false at `deadline` or when `given_up` says so.
-// Throws PeerError when MPI reports an error.
-bool wait_for(MPI_Request& request, Deadline deadline,
-              const std::function<bool()>& given_up = nullptr);
-
 }  // namespace cohort

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "collectives/farewell.h"
 #include "collectives/peer_memory.h"
 #include "core/error.h"
 
@@ -43,14 +44,6 @@ std::optional<std::uint64_t> start_of_living_process(std::int64_t pid) {
 std::uint64_t process_number_space() {
   struct stat status {};
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
-}
-
-std::string list_of(const std::vector<Rank>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    text += (i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ") + std::to_string(ranks[i]);
-  }
-  return text;
 }
 
 }  // namespace
@@ -222,8 +215,8 @@ void ProcessBoard::watch() {
     entry(own_).heartbeat.fetch_add(1);
     // When this process was stopped itself, the time it missed says nothing of the others.
     const auto now = Clock::now();
-    const auto passed = std::min(
-        std::chrono::duration_cast<std::chrono::milliseconds>(now - last), 2 * kInterval);
+    const auto passed =
+        std::min(std::chrono::duration_cast<std::chrono::milliseconds>(now - last), 2 * kInterval);
     last = now;
     for (int process = 0; process < size(); ++process) {
       if (process != own_) look_after(process, watched[process], passed);
@@ -244,9 +237,8 @@ void ProcessBoard::look_after(int process, Watched& watched, std::chrono::millis
       start_of_living_process(other.pid.load()) != other.start.load()) {
     // It may have said goodbye between the two looks.
     if (other.status.load() != Entry::kPresent) return;
-    message = ranks_[process].size() == 1
-                  ? name(process) + " was killed " + activities(process)
-                  : name(process) + " were killed: " + activities(process);
+    message = ranks_[process].size() == 1 ? name(process) + " was killed " + activities(process)
+                                          : name(process) + " were killed: " + activities(process);
   } else if (watched.silent >= silence_) {
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.1f s", 1e-3 * watched.silent.count());

@@ -17,8 +17,12 @@ namespace cohort::process_layout {
 inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::size_t kChunkBytes = std::size_t{512} * 1024;
 inline constexpr std::size_t kSmallBytes = std::size_t{16} * 1024;
+// From so many bytes on it pays to write past the caches, and from so many on it depends.
+inline constexpr std::size_t kStreamBytes = std::size_t{3} * 1024;
+inline constexpr std::size_t kChoiceBytes = std::size_t{128} * 1024;
 inline constexpr std::size_t kDirectBytes = std::size_t{2} << 20;
-inline constexpr std::size_t kDirectRoom = std::size_t{256} * 1024;  // for what is read of all others
+inline constexpr std::size_t kDirectRoom =
+    std::size_t{256} * 1024;  // for what is read of all others
 inline constexpr std::int64_t kChunkFloats = kChunkBytes / sizeof(float);
 inline constexpr std::size_t kMostGathered = std::size_t{1} << 32;  // a longer length is damage
 
@@ -29,13 +33,15 @@ inline const char* kind_name(std::uint32_t kind) {
   return kind < kNames.size() ? kNames[kind] : "something unknown";
 }
 
+// What a member gives in place of the address of its buffer when the others are not to read it.
+enum Refusal : std::uint64_t { kStaged, kStreamed, kNoRefusal };
+
 // What a member brings to an operation.
 struct Arrival {
   std::atomic<std::uint32_t> kind;
   std::atomic<Rank> root;
   std::atomic<std::uint64_t> bytes;
-  std::atomic<int> way;                // of summing, as member 0 chose
-  std::atomic<std::uint64_t> address;  // of its buffer in its own memory, or 0
+  std::atomic<std::uint64_t> address;  // of its buffer in its own memory, or a Refusal
 };
 
 struct alignas(kCacheLine) Seat {
@@ -43,6 +49,8 @@ struct alignas(kCacheLine) Seat {
   std::atomic<std::uint32_t> awaited;  // one more than the last meeting it came to
   Arrival arrivals[2];                 // of operations by turns
 };
+
+static_assert(sizeof(Seat) == kCacheLine);
 
 // The head of a channel in the shared memory; zeros are a new one. Seats and buffers follow.
 struct alignas(kCacheLine) ChannelHead {

@@ -33,6 +33,15 @@ Range part_of(std::int64_t numel, int parts, int part) {
   return {begin, std::min(numel, lines.end() * kLine) - begin};
 }
 
+// To where other processes read.
+void copy_out_to(float* place, std::span<const float> values, bool streamed) {
+  if (streamed) {
+    copy_past_caches(values.data(), place, static_cast<std::int64_t>(values.size()));
+  } else if (!values.empty()) {
+    std::memcpy(place, values.data(), values.size_bytes());
+  }
+}
+
 class Shared;
 
 class ProcessChannel final : public Collectives {
@@ -56,17 +65,21 @@ class ProcessChannel final : public Collectives {
 
  private:
   void begin(Kind kind, std::size_t bytes, Rank root, Deadline deadline,
-             const float* buffer = nullptr);
+             std::uint64_t address = kStaged);
   void meet(Kind kind, Deadline deadline);
   void fail(const std::string& reason, bool orderly = false);
   void small_all_reduce(std::span<float> values, Deadline deadline);
   void long_all_reduce(std::span<float> values, Deadline deadline);
-  void staged_all_reduce(std::span<float> values, bool begun, Deadline deadline);
+  struct Staging {
+    bool streamed = false;  // writes past the caches
+    bool begun = false;     // all have come to the operation
+  };
+  void staged_all_reduce(std::span<float> values, Staging staging, Deadline deadline);
   void direct_all_reduce(std::span<float> values, Deadline deadline);
   bool all_gave_addresses() const;
   void read(int from, std::size_t offset, std::span<float> out);
-  void copy_in(std::span<float> chunk, std::uint64_t turn);
-  void sum(std::span<float> chunk, std::uint64_t turn);
+  void copy_in(std::span<float> chunk, std::uint64_t turn, bool streamed);
+  void sum(std::span<float> chunk, std::uint64_t turn, bool streamed);
   void copy_out(std::span<float> chunk, std::uint64_t turn);
   std::string find_mismatch() const;
   std::string missing(Kind kind, double waited, const std::function<bool(int)>& come) const;
@@ -180,21 +193,22 @@ void ProcessChannel::leave(const std::string& reason) {
 }
 
 void ProcessChannel::begin(Kind kind, std::size_t bytes, Rank root, Deadline deadline,
-                           const float* buffer) {
+                           std::uint64_t address) {
   if (head().meeting.broken()) throw PeerError(head().note.read());
   Arrival& own = arrival(own_);
   own.kind.store(static_cast<std::uint32_t>(kind), std::memory_order_relaxed);
   own.bytes.store(bytes, std::memory_order_relaxed);
   own.root.store(root, std::memory_order_relaxed);
-  own.address.store(reinterpret_cast<std::uint64_t>(buffer), std::memory_order_relaxed);
+  own.address.store(address, std::memory_order_relaxed);
   seat(own_).presence.announce(operation_, true);
   for (int member = 0; member < size(); ++member) {
     if (member == own_) continue;
-    const auto [outcome, slept] = seat(member).presence.await(operation_, head().meeting,
-                                                              shared_->patience(), deadline);
+    const auto [outcome, slept] =
+        seat(member).presence.await(operation_, head().meeting, shared_->patience(), deadline);
     if (outcome == Meeting::Outcome::kMet) continue;
     if (outcome == Meeting::Outcome::kLate) {
-      fail(missing(kind, slept, [&](int other) { return seat(other).presence.announced(operation_); }));
+      fail(missing(kind, slept,
+                   [&](int other) { return seat(other).presence.announced(operation_); }));
     }
     throw PeerError(head().note.read());
   }
@@ -264,31 +278,34 @@ void ProcessChannel::all_reduce(std::span<float> values, Deadline deadline) {
   ++operation_;
   if (values.size_bytes() <= kSmallBytes || size() == 1) {
     small_all_reduce(values, deadline);
-  } else if (values.size_bytes() < kDirectBytes) {
-    staged_all_reduce(values, false, deadline);
+  } else if (values.size_bytes() < kChoiceBytes) {
+    staged_all_reduce(values, {.streamed = true, .begun = false}, deadline);
   } else {
     long_all_reduce(values, deadline);
   }
 }
 
 void ProcessChannel::long_all_reduce(std::span<float> values, Deadline deadline) {
-  // One member chooses for all. The sums have the same bits both ways.
-  if (own_ == 0) arrival(0).way.store(ways_.choose(values.size_bytes()));
-  begin(Kind::kAllReduce, values.size_bytes(), 0, deadline,
-        shared_->can_read_others() ? values.data() : nullptr);
+  // Member 0 chooses for all by what it gives for an address. The sums have the same bits whatever
+  // the way.
+  const bool direct_possible = values.size_bytes() >= kDirectBytes && shared_->can_read_others();
+  const int chosen = own_ == 0 ? ways_.choose(values.size_bytes(), direct_possible ? 3 : 2) : 0;
+  std::uint64_t address = direct_possible ? reinterpret_cast<std::uint64_t>(values.data()) : 0;
+  if (own_ == 0 && chosen < static_cast<int>(kNoRefusal)) address = chosen;
+  begin(Kind::kAllReduce, values.size_bytes(), 0, deadline, address);
   const auto start = Clock::now();
-  const bool direct = arrival(0).way.load() == 1 && all_gave_addresses();
-  if (direct) {
+  if (all_gave_addresses()) {
     direct_all_reduce(values, deadline);
   } else {
-    staged_all_reduce(values, true, deadline);
+    const bool streamed = arrival(0).address.load(std::memory_order_relaxed) == kStreamed;
+    staged_all_reduce(values, {.streamed = streamed, .begun = true}, deadline);
   }
-  if (own_ == 0) ways_.took(values.size_bytes(), direct, seconds_between(start, Clock::now()));
+  if (own_ == 0) ways_.took(values.size_bytes(), chosen, seconds_between(start, Clock::now()));
 }
 
 bool ProcessChannel::all_gave_addresses() const {
   for (int member = 0; member < size(); ++member) {
-    if (arrival(member).address.load(std::memory_order_relaxed) == 0) return false;
+    if (arrival(member).address.load(std::memory_order_relaxed) < kNoRefusal) return false;
   }
   return true;
 }
@@ -329,35 +346,38 @@ void ProcessChannel::read(int from, std::size_t offset, std::span<float> out) {
                        address + offset * sizeof(float), out.data(), out.size_bytes())) {
     return;
   }
-  // Its process is gone, or has given the operation up: whoever knows more is given the time to say.
+  // Its process is gone, or has given the operation up: whoever knows more is given the time to
+  // say.
   if (!head().meeting.broken()) std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  fail(shared_->board().name(from) + " is gone; it was " +
-                              shared_->board().activities(from));
+  fail(shared_->board().name(from) + " is gone; it was " + shared_->board().activities(from));
   throw PeerError(head().note.read());
 }
 
 void ProcessChannel::small_all_reduce(std::span<float> values, Deadline deadline) {
   if (size() > 1 && !values.empty()) {
-    std::memcpy(floats(layout_.small(own_, operation_)), values.data(), values.size_bytes());
+    copy_out_to(floats(layout_.small(own_, operation_)), values,
+                values.size_bytes() >= kStreamBytes);
   }
   begin(Kind::kAllReduce, values.size_bytes(), 0, deadline);
   if (size() == 1) return;
   for (int from = 0; from < size(); ++from) {
     inputs_[from] = floats(layout_.small(from, operation_));
+    if (from != own_) fetch_early(inputs_[from], values.size());
   }
   sum_in_order(inputs_, values.data(), static_cast<std::int64_t>(values.size()));
   count(values.size_bytes() * (size() - 1), values.size_bytes() * (size() - 1));
 }
 
-void ProcessChannel::staged_all_reduce(std::span<float> values, bool begun, Deadline deadline) {
+void ProcessChannel::staged_all_reduce(std::span<float> values, Staging staging,
+                                       Deadline deadline) {
   const auto numel = static_cast<std::int64_t>(values.size());
   const auto chunks = static_cast<int>((numel + kChunkFloats - 1) / kChunkFloats);
   const auto chunk = [&](int index) {
     const Range range = chunk_of(numel, chunks, index);
     return values.subspan(range.begin, range.size);
   };
-  copy_in(chunk(0), turn_);
-  if (begun) {
+  copy_in(chunk(0), turn_, staging.streamed);
+  if (staging.begun) {
     meet(Kind::kAllReduce, deadline);
   } else {
     begin(Kind::kAllReduce, values.size_bytes(), 0, deadline);
@@ -365,8 +385,8 @@ void ProcessChannel::staged_all_reduce(std::span<float> values, bool begun, Dead
   // Between two meetings: what the others copied in before the first can be summed, what they
   // summed before it can be copied out, and what nobody has read since may be written.
   for (int i = 0; i < chunks; ++i) {
-    sum(chunk(i), turn_ + i);
-    if (i + 1 < chunks) copy_in(chunk(i + 1), turn_ + i + 1);
+    sum(chunk(i), turn_ + i, staging.streamed);
+    if (i + 1 < chunks) copy_in(chunk(i + 1), turn_ + i + 1, staging.streamed);
     if (i > 0) copy_out(chunk(i - 1), turn_ + i - 1);
     meet(Kind::kAllReduce, deadline);
   }
@@ -374,23 +394,27 @@ void ProcessChannel::staged_all_reduce(std::span<float> values, bool begun, Dead
   turn_ += chunks;
 }
 
-void ProcessChannel::copy_in(std::span<float> chunk, std::uint64_t turn) {
+void ProcessChannel::copy_in(std::span<float> chunk, std::uint64_t turn, bool streamed) {
   const Range own = part_of(static_cast<std::int64_t>(chunk.size()), size(), own_);
   float* slot = floats(layout_.slot(own_, turn));
   const auto end = static_cast<std::size_t>(own.end());
-  std::memcpy(slot, chunk.data(), own.begin * sizeof(float));
-  std::memcpy(slot + end, chunk.data() + end, (chunk.size() - end) * sizeof(float));
+  copy_out_to(slot, chunk.first(own.begin), streamed);
+  copy_out_to(slot + end, chunk.subspan(end), streamed);
   count((chunk.size() - own.size) * sizeof(float), 0);
 }
 
-void ProcessChannel::sum(std::span<float> chunk, std::uint64_t turn) {
+void ProcessChannel::sum(std::span<float> chunk, std::uint64_t turn, bool streamed) {
   const Range own = part_of(static_cast<std::int64_t>(chunk.size()), size(), own_);
   for (int from = 0; from < size(); ++from) {
-    inputs_[from] = from == own_ ? chunk.data() + own.begin
-                                 : floats(layout_.slot(from, turn)) + own.begin;
+    inputs_[from] =
+        from == own_ ? chunk.data() + own.begin : floats(layout_.slot(from, turn)) + own.begin;
   }
-  sum_in_order(inputs_, chunk.data() + own.begin, floats(layout_.result(turn)) + own.begin,
-               own.size);
+  float* result = floats(layout_.result(turn)) + own.begin;
+  if (streamed) {
+    sum_past_caches(inputs_, chunk.data() + own.begin, result, own.size);
+  } else {
+    sum_in_order(inputs_, chunk.data() + own.begin, result, own.size);
+  }
   const std::uint64_t moved = own.size * (size() - 1) * sizeof(float);
   count(moved, moved);
 }

@@ -8,12 +8,13 @@
 //                  result; all copy the other parts out. Two of everything, so that the members
 //                  meet once a chunk and once more. Each reads S bytes of its buffer and writes S;
 //                  2 (P - 1)/P S go to the shared memory from each, and as many from it.
-//   from 2 MiB     That, or, where the system lets processes of one user read each other's memory,
-//                  straight from buffer to buffer: member r sums the r-th part, reading the
-//                  others' by blocks; then each reads the other parts. Three meetings. Which of
-//                  the two is quicker depends on the machine and is found out by trying.
-// all_gather and broadcast go through the slots in chunks and meet once a chunk; barrier meets once.
-// The mapping takes about P + 1 MiB a channel.
+//   from 128 KiB   That, writing through the caches or past them, or, from 2 MiB and where the
+//                  system lets processes of one user read each other's memory, straight from buffer
+//                  to buffer: member r sums the r-th part, reading the others' by blocks; then each
+//                  reads the other parts; three meetings. Which is quickest depends on the machine
+//                  and is found out by trying; member 0 decides for all.
+// all_gather and broadcast go through the slots in chunks and meet once a chunk; barrier meets
+// once. The mapping takes about P + 1 MiB a channel.
 //
 // Who waits looks and yields briefly and then sleeps. A process that is killed or stopped, or whose
 // member leaves, wakes all the others, whose operations end with PeerError that names its ranks and

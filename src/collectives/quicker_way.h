@@ -1,6 +1,7 @@
-// Which of two ways of doing the same is quicker here, found out by trying.
+// Which of several ways of doing the same is quickest here, found out by trying.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -8,18 +9,22 @@
 
 namespace cohort {
 
-// Remembers for vectors of about the same length how long each way took. Which one is quicker
+// Remembers for vectors of about the same length how long each way took. Which one is quickest
 // depends on the machine (whether its cores share a cache) and on what else it does, so the slower
-// one is tried again now and then. Used from one thread.
+// ones are tried again now and then. Used from one thread.
 class QuickerWay {
  public:
-  // The way to take next, 0 or 1.
-  int choose(std::size_t bytes) {
+  static constexpr int kMostWays = 3;
+
+  // The way to take next, below `ways`, which is the same for all vectors of about that length.
+  int choose(std::size_t bytes, int ways) {
     Record& record = record_for(bytes);
     const std::uint32_t use = record.uses++;
-    if (use < 4) return static_cast<int>(use % 2);
-    const int quicker = record.cost[1] < record.cost[0] ? 1 : 0;
-    return use % kRetry == kRetry - 1 ? 1 - quicker : quicker;
+    const auto count = static_cast<std::uint32_t>(ways);
+    if (use < 2 * count) return static_cast<int>(use % count);
+    if (use % kRetry == kRetry - 1) return static_cast<int>(use / kRetry % count);
+    const auto* first = record.cost.begin();
+    return static_cast<int>(std::min_element(first, first + ways) - first);
   }
 
   void took(std::size_t bytes, int way, double seconds) {
@@ -29,9 +34,9 @@ class QuickerWay {
   }
 
  private:
-  static constexpr std::uint32_t kRetry = 50;
+  static constexpr std::uint32_t kRetry = 40;
   struct Record {
-    std::array<double, 2> cost = {};  // seconds a byte, 0 when unknown; newer tries weigh more
+    std::array<double, kMostWays> cost = {};  // seconds a byte; newer tries weigh more
     std::uint32_t uses = 0;
   };
   Record& record_for(std::size_t bytes) {

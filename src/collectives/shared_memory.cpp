@@ -261,7 +261,10 @@ class SharedMemoryCollectives final : public Collectives {
     ++operation_;
     std::copy(values.begin(), values.end(), group_->small(rank_, operation_));
     group_->begin_small(rank_, operation_, {"all_reduce", nullptr, values.size_bytes()}, deadline);
-    for (Rank from = 0; from < size(); ++from) inputs_[from] = group_->small(from, operation_);
+    for (Rank from = 0; from < size(); ++from) {
+      inputs_[from] = group_->small(from, operation_);
+      if (from != rank_) fetch_early(inputs_[from], values.size());
+    }
     sum_in_order(inputs_, values.data(), static_cast<std::int64_t>(values.size()));
     count(values.size_bytes() * (size() - 1), values.size_bytes() * (size() - 1));
   }

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
 
 #include "core/simd.h"
 
@@ -85,6 +90,36 @@ void sum_in_order(std::span<const float* const> inputs, float* out, float* copy,
 
 void sum_in_order(std::span<const float* const> inputs, float* out, std::int64_t count) {
   sum_in_order(inputs, out, nullptr, count);
+}
+
+void copy_past_caches(const float* from, float* to, std::int64_t count) {
+  std::int64_t i = 0;
+#if defined(__SSE2__)
+  constexpr std::int64_t kLine = 16;
+  if (reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
+    for (; i + kLine <= count; i += kLine) {
+      for (std::int64_t j = 0; j < kLine; j += 4) {
+        _mm_stream_ps(to + i + j, _mm_loadu_ps(from + i + j));
+      }
+    }
+  }
+#endif
+  if (i < count) std::memcpy(to + i, from + i, static_cast<std::size_t>(count - i) * sizeof(float));
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+void sum_past_caches(std::span<const float* const> inputs, float* out, float* copy,
+                     std::int64_t count) {
+  constexpr std::int64_t kBlock = 4096;
+  std::vector<const float*> block(inputs.begin(), inputs.end());
+  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
+    const std::int64_t size = std::min(kBlock, count - begin);
+    sum_in_order(block, out + begin, size);
+    copy_past_caches(out + begin, copy + begin, size);
+    for (const float*& input : block) input += size;
+  }
 }
 
 }  // namespace cohort

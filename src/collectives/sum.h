@@ -1,6 +1,7 @@
 // Sums of several vectors, element by element, in the order given.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -13,5 +14,20 @@ void sum_in_order(std::span<const float* const> inputs, float* out, std::int64_t
 // The same, into two places; an input may be one of them.
 void sum_in_order(std::span<const float* const> inputs, float* out, float* copy,
                   std::int64_t count);
+
+// Copies to memory past the caches, for another core to read: between cores that share no cache,
+// what lies in a cache of the writer takes the reader longer than what lies in memory. What was
+// written is visible to others before anything that is written afterwards.
+void copy_past_caches(const float* from, float* to, std::int64_t count);
+
+// sum_in_order() into `out`, and past the caches into `copy`.
+void sum_past_caches(std::span<const float* const> inputs, float* out, float* copy,
+                     std::int64_t count);
+
+// Asks the CPU to fetch what another core has just written, all at once and not line by line.
+inline void fetch_early(const float* values, std::size_t count) {
+  constexpr std::size_t kLine = 64 / sizeof(float);
+  for (std::size_t i = 0; i < count; i += kLine) __builtin_prefetch(values + i);
+}
 
 }  // namespace cohort

@@ -20,7 +20,7 @@ enum class Verb { kCrash, kError, kSleep };
 struct Action {
   Verb verb = Verb::kError;
   std::chrono::milliseconds duration{0};  // of a sleep
-  long at = 0;  // 0: every time
+  long at = 0;                            // 0: every time
   long reached = 0;
 };
 

@@ -119,8 +119,9 @@ Step SampleOrder::steps_until(std::int64_t epochs) const {
 
 OrderStart SampleOrder::place_at(Step steps) const {
   const Step first = options_.start.step;
-  if (has_own() || steps <= first) return {steps, options_.start.epoch, options_.start.position};
+  if (has_own()) return {steps, options_.start.epoch, options_.start.position};
   if (const std::int64_t ended = epochs_ended_at(steps); ended > 0) return {steps, ended, 0};
+  if (steps <= first) return {steps, options_.start.epoch, options_.start.position};
   const Stretch last = stretch(steps - 1);
   return {steps, last.epoch, last.positions.end()};
 }

@@ -149,9 +149,17 @@ at::Device worker_device(const RunConfig& config, const WorkerPlace& place) {
     const std::vector<int> devices = parse_world(config.world);
     if (static_cast<int>(devices.size()) != place.size) {
       throw ConfigError("--world names the GPUs of " + std::to_string(devices.size()) +
-                        " workers, but there are " + std::to_string(place.size));
+                        " workers, but there are " + std::to_string(place.size) +
+                        ": give --workers " + std::to_string(devices.size()) +
+                        ", or one number for each worker");
     }
-    return parse_device("cuda:" + std::to_string(devices[static_cast<std::size_t>(place.rank)]));
+    const std::string device = std::to_string(devices[static_cast<std::size_t>(place.rank)]);
+    try {
+      return parse_device("cuda:" + device);
+    } catch (const ConfigError& error) {
+      throw ConfigError("--world " + config.world + " puts rank " + std::to_string(place.rank) +
+                        " on GPU " + device + ": " + error.what() + " and leave out --world");
+    }
   }
   const at::Device device = parse_device(config.device);
   if (config.device != "cuda" || place.size == 1) return device;

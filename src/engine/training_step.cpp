@@ -86,7 +86,7 @@ void TrainingStep::one_pass(const BatchTensors& batch, double share, Classificat
 void TrainingStep::empty_pass(const BatchTensors& batch) {
   at::Tensor sum = model_.forward(batch.inputs).sum();
   // Their layers exchange too.
-  for (const AuxiliaryOutput& output : model_.auxiliary()) sum = sum + output.logits.sum();
+  for (const AuxiliaryOutput& output : model_.auxiliary()) sum = sum.add(output.logits.sum());
   sum.mul(0.0).backward();
 }
 

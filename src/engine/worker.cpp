@@ -1,8 +1,10 @@
 #include "engine/worker.h"
 
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 
 #include <exception>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -31,6 +33,12 @@ bool is_peer_error(const std::exception_ptr& error) {
   }
 }
 
+// The exception being handled; with the rank and what it was doing when there are several.
+template <class Failure>
+std::exception_ptr failure_of(const Membership& member, const std::string& text) {
+  return member.size == 1 ? std::current_exception() : std::make_exception_ptr(Failure(text));
+}
+
 // What a worker's life threw, if anything.
 std::exception_ptr run_one(Membership& member,
                            const std::function<std::unique_ptr<Worker>()>& build,
@@ -38,9 +46,10 @@ std::exception_ptr run_one(Membership& member,
   // Outlives the handlers: its method may have a thread that waits for the others until we leave.
   std::unique_ptr<Worker> worker;
   const auto leave = [&](const char* what) {
-    member.leave("rank " + std::to_string(member.rank) + " failed " + member.activity->text() +
-                 ": " + what);
-    return std::current_exception();
+    std::string text =
+        "rank " + std::to_string(member.rank) + " failed " + member.activity->text() + ": " + what;
+    member.leave(text);
+    return text;
   };
   try {
     worker = build();
@@ -50,10 +59,17 @@ std::exception_ptr run_one(Membership& member,
   } catch (const PeerError& error) {
     member.leave(error.what());  // who is at fault, not who noticed
     return std::current_exception();
+  } catch (const ConfigError& error) {
+    leave(error.what());
+    return std::current_exception();  // what to change, whoever noticed
+  } catch (const FileError& error) {
+    return failure_of<FileError>(member, leave(error.what()));
+  } catch (const c10::Error& error) {
+    return failure_of<RunError>(member, leave(error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    return leave(error.what());
+    return failure_of<RunError>(member, leave(error.what()));
   } catch (...) {
-    return leave("an unknown exception");
+    return failure_of<RunError>(member, leave("an unknown exception"));
   }
 }
 
@@ -112,17 +128,24 @@ TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progres
           .traffic = [this] { return traffic(); }};
 }
 
-void check_workers(const RunConfig& config, const DataSplits& data, Model& model, int workers) {
+void check_workers(const RunConfig& config, const DataSplits& data, int workers) {
+  std::set<int> gpus;
   for (Rank rank = 0; rank < workers; ++rank) {
     const WorkerPlace place{rank, workers, rank};
-    worker_device(config, place);
+    const at::Device device = worker_device(config, place);
+    // libtorch runs the backward passes of one process on one thread a GPU, one after another.
+    if (device.is_cuda() && !gpus.insert(device.index()).second &&
+        config.batch_norm == "synchronised" && config.engine == "threads") {
+      throw ConfigError(
+          "--batch-norm synchronised needs a GPU for each worker of a process: workers that share "
+          "one would wait for each other for ever; use --engine mpi, or another --batch-norm");
+    }
     if (rank > 0 && config.partition == "none") continue;  // the same for all
     const SampleOrder order = sample_order(config, *data.train, place);
     build_schedule(config, order);
   }
-  Membership alone;
+  const Membership alone;
   methods().make(config.method, method_options(config, alone));
-  if (!config.init.empty()) initialize_from(config.init, model);
 }
 
 void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Membership>& members,

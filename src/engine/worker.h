@@ -69,14 +69,13 @@ class Worker {
 };
 
 // Whatever would keep a worker from being built with this configuration is thrown here, without
-// building one: before anything is written. `model` may be one without its weights, and is
-// overwritten when the configuration names initial ones.
-void check_workers(const RunConfig& config, const DataSplits& data, Model& model, int workers);
+// building one: before anything is written.
+void check_workers(const RunConfig& config, const DataSplits& data, int workers);
 
 // Builds a worker for each member and runs body(worker) for it on a thread of its own, with
 // config.threads compute threads; returns when all have ended. A body that throws leaves its group,
 // saying what it was doing, so that the others end too; then the first cause is thrown here, never
-// just its echo.
+// just its echo, and of several workers with the rank and its step.
 void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Membership>& members,
                  const ResumePoint* resume, const std::function<void(Worker&)>& body);
 

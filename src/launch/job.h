@@ -32,6 +32,10 @@ class Job {
 
   // One membership for each rank that lives here, in order. Called once.
   virtual std::vector<Membership> join() = 0;
+
+  // The program is about to end, and a launcher that was told to end the job may not wait for a
+  // proper farewell: the destructor then waits for nobody.
+  virtual void skip_farewell() = 0;
 };
 
 struct JobOptions {

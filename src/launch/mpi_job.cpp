@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "collectives/hierarchical.h"
+#include "collectives/mpi_calls.h"
 #include "collectives/mpi_collectives.h"
 #include "collectives/process_shared.h"
 #include "collectives/shared_memory.h"
@@ -66,19 +67,15 @@ class Noted final : public Collectives {
   std::shared_ptr<std::atomic<bool>> failed_;
 };
 
-void check(int code, const char* call) {
-  if (code != MPI_SUCCESS) throw PeerError(std::string(call) + " failed");
-}
-
 // Who runs where, as every process knows it.
 struct Layout {
   int processes = 1;
   int process = 0;
-  int local_size = 1;               // ranks a process
-  GroupTable hosts = {{0}};         // by host: its processes
+  int local_size = 1;                              // ranks a process
+  GroupTable hosts = {{0}};                        // by host: its processes
   std::vector<std::string> names = {"this host"};  // by host
-  int host = 0;                     // this process's
-  int host_index = 0;               // of this process in it
+  int host = 0;                                    // this process's
+  int host_index = 0;                              // of this process in it
 
   bool leads() const { return host_index == 0; }
   std::vector<Rank> ranks_of(int some_process) const {
@@ -103,7 +100,7 @@ void initialise(const JobOptions& options, bool& ours) {
                         " --`, or use --engine threads");
     }
     int provided = 0;
-    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
     ours = true;
   }
   int provided = 0;
@@ -115,12 +112,13 @@ void initialise(const JobOptions& options, bool& ours) {
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   int size = 1;
-  check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   if (place && place->size != size && place->source != "torchrun") {
-    throw ConfigError(place->source + " started " + std::to_string(place->size) +
-                      " processes, but MPI sees " + std::to_string(size) +
-                      ": the launcher belongs to another MPI library; use this library's mpirun, or "
-                      "`srun --mpi=pmix`");
+    throw ConfigError(
+        place->source + " started " + std::to_string(place->size) + " processes, but MPI sees " +
+        std::to_string(size) +
+        ": the launcher belongs to another MPI library; use this library's mpirun, or "
+        "`srun --mpi=pmix`");
   }
 }
 
@@ -137,7 +135,7 @@ int ranks_per_process(int workers, int processes) {
 // All processes are there by then, so that the calls without deadline that follow end at once.
 void wait_for_start(Deadline deadline) {
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
+  check_mpi(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
   if (!wait_for(request, deadline)) {
     throw PeerError("not all processes of the job came within the time for its start");
   }
@@ -147,11 +145,12 @@ void wait_for_start(Deadline deadline) {
 MPI_Comm host_communicator(int process, int processes_per_host) {
   MPI_Comm host = MPI_COMM_NULL;
   if (processes_per_host > 0) {
-    check(MPI_Comm_split(MPI_COMM_WORLD, process / processes_per_host, process, &host),
-          "MPI_Comm_split");
+    check_mpi(MPI_Comm_split(MPI_COMM_WORLD, process / processes_per_host, process, &host),
+              "MPI_Comm_split");
   } else {
-    check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, process, MPI_INFO_NULL, &host),
-          "MPI_Comm_split_type");
+    check_mpi(
+        MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, process, MPI_INFO_NULL, &host),
+        "MPI_Comm_split_type");
   }
   MPI_Comm_set_errhandler(host, MPI_ERRORS_RETURN);
   return host;
@@ -159,23 +158,23 @@ MPI_Comm host_communicator(int process, int processes_per_host) {
 
 Layout survey(const JobOptions& options, MPI_Comm host) {
   Layout layout;
-  check(MPI_Comm_size(MPI_COMM_WORLD, &layout.processes), "MPI_Comm_size");
-  check(MPI_Comm_rank(MPI_COMM_WORLD, &layout.process), "MPI_Comm_rank");
-  check(MPI_Comm_rank(host, &layout.host_index), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &layout.processes), "MPI_Comm_size");
+  check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &layout.process), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_rank(host, &layout.host_index), "MPI_Comm_rank");
   layout.local_size = ranks_per_process(options.workers, layout.processes);
 
   int leader = layout.process;
-  check(MPI_Bcast(&leader, 1, MPI_INT, 0, host), "MPI_Bcast");
+  check_mpi(MPI_Bcast(&leader, 1, MPI_INT, 0, host), "MPI_Bcast");
   std::vector<int> leaders(layout.processes);
-  check(MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, MPI_COMM_WORLD),
-        "MPI_Allgather");
+  check_mpi(MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, MPI_COMM_WORLD),
+            "MPI_Allgather");
   char name[MPI_MAX_PROCESSOR_NAME] = "";
   int length = 0;
   MPI_Get_processor_name(name, &length);
   std::vector<char> names(layout.processes * sizeof name);
-  check(MPI_Allgather(name, sizeof name, MPI_CHAR, names.data(), sizeof name, MPI_CHAR,
-                      MPI_COMM_WORLD),
-        "MPI_Allgather");
+  check_mpi(MPI_Allgather(name, sizeof name, MPI_CHAR, names.data(), sizeof name, MPI_CHAR,
+                          MPI_COMM_WORLD),
+            "MPI_Allgather");
 
   // A leader is the lowest process of its host, so hosts come in the order of their leaders.
   layout.hosts.clear();
@@ -211,7 +210,7 @@ std::shared_ptr<ProcessShared> share(const Layout& layout, const JobOptions& opt
       std::snprintf(message, sizeof message, "!%s", error.what());
     }
   }
-  check(MPI_Bcast(message, sizeof message, MPI_CHAR, 0, host), "MPI_Bcast");
+  check_mpi(MPI_Bcast(message, sizeof message, MPI_CHAR, 0, host), "MPI_Bcast");
   message[sizeof message - 1] = '\0';
   if (message[0] == '!') throw RunError(message + 1);
   if (!shared) shared = ProcessShared::open(message, group, layout.host_index);
@@ -226,7 +225,7 @@ class MpiJob final : public Job {
     const Deadline deadline = deadline_in(options.start_timeout);
     wait_for_start(deadline);
     int process = 0;
-    check(MPI_Comm_rank(MPI_COMM_WORLD, &process), "MPI_Comm_rank");
+    check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &process), "MPI_Comm_rank");
     const MPI_Comm host = host_communicator(process, processes_per_host);
     layout_ = survey(options, host);
     if (layout_.neighbours().size() > 1) shared_ = share(layout_, options, host, deadline);
@@ -277,6 +276,8 @@ class MpiJob final : public Job {
     return all;
   }
 
+  void skip_farewell() override { failed_->store(true); }
+
  private:
   void name_activities() {
     for (int i = 0; i < layout_.local_size; ++i) {
@@ -287,9 +288,9 @@ class MpiJob final : public Job {
 
   void connect_hosts(Deadline deadline) {
     MPI_Comm leaders = MPI_COMM_NULL;
-    check(MPI_Comm_split(MPI_COMM_WORLD, layout_.leads() ? 0 : MPI_UNDEFINED, layout_.process,
-                         &leaders),
-          "MPI_Comm_split");
+    check_mpi(MPI_Comm_split(MPI_COMM_WORLD, layout_.leads() ? 0 : MPI_UNDEFINED, layout_.process,
+                             &leaders),
+              "MPI_Comm_split");
     if (!layout_.leads()) return;
     MpiMembers members;
     members.hosts = layout_.names;
@@ -350,7 +351,8 @@ class MpiJob final : public Job {
     }
     const std::shared_ptr<Collectives> outer = between(channel);
     for (int i = 0; i < layout_.local_size; ++i) {
-      all.push_back(noted(make_hierarchical(std::move(threads[i]), outer, table, first_rank() + i)));
+      all.push_back(
+          noted(make_hierarchical(std::move(threads[i]), outer, table, first_rank() + i)));
     }
     return all;
   }
@@ -363,7 +365,7 @@ class MpiJob final : public Job {
   bool ours_ = false;  // MPI was initialised here
   Layout layout_;
   std::shared_ptr<std::atomic<bool>> failed_ = std::make_shared<std::atomic<bool>>(false);
-  std::shared_ptr<ProcessShared> shared_;              // null where this process is alone on its host
+  std::shared_ptr<ProcessShared> shared_;  // null where this process is alone on its host
   std::vector<std::shared_ptr<Activity>> activities_;  // of the ranks that live here
   std::shared_ptr<MpiLink> link_;                      // on leaders of several hosts
   std::unique_ptr<Collectives> outside_[kChannels];    // the same; taken by between()
@@ -379,9 +381,9 @@ std::unique_ptr<Job> make_mpi_job(const JobOptions& options, int processes_per_h
 std::unique_ptr<Job> make_mpi_job(const JobOptions& options) { return make_mpi_job(options, 0); }
 
 void plain_mpi_all_reduce(std::span<float> values) {
-  check(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT,
-                      MPI_SUM, MPI_COMM_WORLD),
-        "MPI_Allreduce");
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT,
+                          MPI_SUM, MPI_COMM_WORLD),
+            "MPI_Allreduce");
 }
 
 void end_if_mpi_is_unfinished(int status) {

@@ -26,8 +26,8 @@ namespace cohort {
 std::unique_ptr<Job> make_mpi_job(const JobOptions& options, int processes_per_host);
 std::unique_ptr<Job> make_mpi_job(const JobOptions& options);
 
-// MPI_Allreduce itself over all processes, to compare with: sums `values` in place. Has no deadline.
-// MPI must be initialised.
+// MPI_Allreduce itself over all processes, to compare with: sums `values` in place. Has no
+// deadline. MPI must be initialised.
 void plain_mpi_all_reduce(std::span<float> values);
 
 // For the end of main(), with its exit status. Returns when MPI was never begun or was ended as it

@@ -60,6 +60,8 @@ class NcclJob final : public Job {
     return members;
   }
 
+  void skip_farewell() override {}
+
  private:
   int size_;
   std::chrono::milliseconds start_timeout_;

@@ -41,6 +41,8 @@ class ThreadsJob final : public Job {
     return members;
   }
 
+  void skip_farewell() override {}
+
  private:
   int size_;
   std::unique_ptr<Collectives> alone_;

@@ -74,7 +74,8 @@ class AllReduce final : public UpdateMethod {
   void visit_state(StateVisitor&) override {}
 
  private:
-  bool alone() const { return options_.size == 1; }
+  // A single rank on a GPU goes the whole way all the same: it costs next to nothing there.
+  bool alone() const { return options_.size == 1 && !options_.gradients_on_device; }
   bool local_steps() const { return options_.average_every > 1; }
   Deadline deadline() const { return deadline_in(options_.patience); }
 

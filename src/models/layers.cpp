@@ -55,7 +55,9 @@ Conv2d::Conv2d(const Scope& scope, std::int64_t in_channels, std::int64_t out_ch
 }
 
 at::Tensor Conv2d::operator()(const at::Tensor& input) const {
-  return at::conv2d(input, weight_->value, value_or_none(bias_), both(stride_), both(padding_),
+  // libtorch 1.13 fails on no samples with a weight whose channels are innermost.
+  const at::Tensor weight = input.numel() == 0 ? weight_->value.contiguous() : weight_->value;
+  return at::conv2d(input, weight, value_or_none(bias_), both(stride_), both(padding_),
                     both(dilation_), groups_);
 }
 

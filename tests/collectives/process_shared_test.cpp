@@ -8,9 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstring>
 
+#include "collectives/quicker_way.h"
 #include "collectives/shared_mapping.h"
 #include "collectives/shared_memory.h"
 #include "core/error.h"
@@ -80,8 +82,8 @@ class Processes {
   void take_part(const ProcessGroup& group, Rank rank, const Body& body, int out) {
     std::string result;
     try {
-      const auto shared = rank == 0 ? ProcessShared::create(group, 0)
-                                    : ProcessShared::open(name_, group, rank);
+      const auto shared =
+          rank == 0 ? ProcessShared::create(group, 0) : ProcessShared::open(name_, group, rank);
       if (rank == 0) say(out, shared->name());
       shared->wait_for_all(far());
       result = body(*shared, rank);
@@ -145,6 +147,66 @@ TEST(ProcessShared, SumsToTheBitsThatThreadsGet) {
     for (Rank rank = 0; rank < size; ++rank) EXPECT_EQ(processes.read_line(rank), expected);
     EXPECT_NE(access(processes.name().c_str(), F_OK), 0) << "its name is left behind";
   }
+}
+
+TEST(ProcessShared, SumsLongVectorsToTheSameBitsEachTime) {
+  // All ways of summing are tried in turn.
+  const Processes processes(group_of(3), [&](ProcessShared& shared, Rank rank) -> std::string {
+    const auto channel = shared.channel(0);
+    std::string first;
+    for (int round = 0; round < 8; ++round) {
+      auto values = input_of(rank, 1500001);
+      channel->all_reduce(values, far());
+      const std::string own = digest(values);
+      if (first.empty()) first = own;
+      if (own != first) return "round " + std::to_string(round) + " differs";
+    }
+    return first;
+  });
+  const std::string first = processes.read_line(0);
+  EXPECT_THAT(first, MatchesRegex("[0-9]+"));
+  for (const Rank rank : {1, 2}) EXPECT_EQ(processes.read_line(rank), first);
+}
+
+TEST(ProcessShared, SaysWhoWasKilledInTheMiddleOfALongSum) {
+  const Processes processes(group_of(3), [&](ProcessShared& shared, Rank rank) -> std::string {
+    const auto channel = shared.channel(0);
+    shared.activity(rank, 0)->set(5, Phase::kExchanging);
+    std::vector<float> values(3000000);
+    for (int round = 0;; ++round) {
+      std::thread end;
+      if (rank == 1 && round == 9) {
+        end = std::thread([] {
+          std::this_thread::sleep_for(1ms);
+          std::raise(SIGKILL);
+        });
+      }
+      channel->all_reduce(values, far());
+      if (end.joinable()) end.join();
+    }
+  });
+  for (const Rank rank : {0, 2}) {
+    EXPECT_THAT(processes.read_line(rank), MatchesRegex("rank 1 \\(process [0-9]+\\) was killed at "
+                                                        "step 5, exchanging with the others"));
+  }
+}
+
+TEST(QuickerWay, KeepsToTheQuickerAndTriesTheOtherAgain) {
+  QuickerWay ways;
+  std::array<int, 2> taken = {};
+  for (int i = 0; i < 200; ++i) {
+    const int way = ways.choose(1 << 22, 2);
+    ++taken[way];
+    ways.took(1 << 22, way, way == 0 ? 0.01 : 0.02);
+  }
+  EXPECT_GT(taken[0], 180);
+  EXPECT_GT(taken[1], 2);
+  for (int i = 0; i < 400; ++i) {  // the machine has changed
+    const int way = ways.choose(1 << 22, 2);
+    ways.took(1 << 22, way, way == 0 ? 0.05 : 0.02);
+    if (i > 300) taken[way] += 1000;
+  }
+  EXPECT_GT(taken[1], 90000);
 }
 
 TEST(ProcessShared, SaysWhoWasKilledAndWhatItWasDoing) {

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace cohort {
@@ -63,11 +64,19 @@ TEST_F(Failpoint, NamesItselfInTheMessage) {
 TEST_F(Failpoint, RefusesMalformedTextAndKeepsTheTable) {
   set_failpoints("a=error");
   for (const char* text : {"a", "=error", "a=", "a=burn", "a=error@", "a=error@x", "a=error@-1",
-                           "a=error@1@2", "b=error;c"}) {
+                           "a=error@1@2", "a=sleep", "a=sleep:", "a=sleep:x", "b=error;c"}) {
     EXPECT_THROW(set_failpoints(text), ConfigError) << text;
   }
   EXPECT_THROW(reach("a"), FileError);
   EXPECT_NO_THROW(reach("b"));
+}
+
+TEST_F(Failpoint, SleepsAndGoesOn) {
+  set_failpoints("a=sleep:50@2");
+  const auto start = Clock::now();
+  reach("a");
+  EXPECT_NO_THROW(reach("a"));
+  EXPECT_GE(seconds_between(start, Clock::now()), 0.05);
 }
 
 TEST(FailpointDeathTest, CrashIsAKillThatNoHandlerSees) {

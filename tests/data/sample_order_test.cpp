@@ -1,6 +1,7 @@
 #include "data/sample_order.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <thread>
 
@@ -135,6 +136,114 @@ TEST(SampleOrder, AnyStepMayBeAskedForInAnyOrderFromAnyThread) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// One sitting: what all workers together see from where `start` stands, for at most `steps` steps.
+struct Sitting {
+  int workers;
+  std::int64_t batch;
+  Step steps;
+};
+
+// Goes through `epochs` epochs of `samples` in these sittings, the last one to the end, and checks
+// that every sample comes once in every epoch (drop_last: at most once).
+void expect_every_sample_once(std::int64_t samples, std::int64_t epochs, bool drop_last,
+                              const std::vector<Sitting>& sittings) {
+  std::vector<std::int64_t> seen;
+  OrderStart start;
+  std::set<std::uint64_t> keys;
+  double epoch_before = 0;
+  for (std::size_t i = 0; i < sittings.size(); ++i) {
+    std::vector<std::unique_ptr<SampleOrder>> orders;
+    for (Rank rank = 0; rank < sittings[i].workers; ++rank) {
+      SampleOrderOptions options =
+          options_of(samples, sittings[i].batch, rank, sittings[i].workers);
+      options.drop_last = drop_last;
+      options.start = start;
+      orders.push_back(std::make_unique<SampleOrder>(options));
+    }
+    const SampleOrder& first = *orders[0];
+    const Step end = first.steps_until(epochs);
+    const bool last = i + 1 == sittings.size();
+    const Step stop = last ? end : std::min(end, start.step + sittings[i].steps);
+    // With larger batches nothing may be left of an epoch whose end is dropped.
+    if (drop_last && first.epochs_ended_at(start.step) > 0) seen.clear();
+    for (Step step = start.step; step < stop; ++step) {
+      std::int64_t together = 0;
+      for (const auto& order : orders) {
+        const auto batch = order->batch(step);
+        together += static_cast<std::int64_t>(batch.size());
+        ASSERT_LE(static_cast<std::int64_t>(batch.size()), order->batch_size());
+        ASSERT_LE(batch.size(), orders[0]->batch(step).size()) << "the first have the most";
+        for (const SampleRef& ref : batch) {
+          seen.push_back(ref.index);
+          ASSERT_TRUE(keys.insert(ref.augmentation).second) << "two samples of one draw";
+        }
+      }
+      ASSERT_EQ(together, first.samples_of_all(step));
+      ASSERT_GT(together, 0);
+      if (!drop_last) {
+        ASSERT_GE(first.epochs_at(step) + 1e-12, epoch_before);
+        epoch_before = first.epochs_at(step);
+      }
+      if (const std::int64_t ended = first.epochs_ended_at(step + 1); ended > 0) {
+        ASSERT_NEAR(first.epochs_at(step + 1), static_cast<double>(ended), 1e-9);
+        std::sort(seen.begin(), seen.end());
+        ASSERT_EQ(std::adjacent_find(seen.begin(), seen.end()), seen.end()) << "a sample twice";
+        if (!drop_last) {
+          ASSERT_EQ(static_cast<std::int64_t>(seen.size()), samples) << "a sample never";
+        }
+        seen.clear();
+      }
+    }
+    start = first.place_at(stop);
+    ASSERT_EQ(start.step, stop);
+  }
+  EXPECT_EQ(start.position, 0);
+  EXPECT_EQ(start.epoch, epochs);
+  if (!drop_last) {
+    EXPECT_EQ(static_cast<std::int64_t>(keys.size()), samples * epochs);
+  }
+}
+
+TEST(SampleOrder, OtherWorkersGoOnWithTheRestOfTheEpoch) {
+  for (const std::int64_t samples : {53, 60}) {
+    for (const bool drop_last : {false, true}) {
+      for (const int before : {1, 2, 3, 4}) {
+        for (const int after : {1, 2, 3, 4, 8}) {
+          for (Step stop = 0; stop <= 30; ++stop) {
+            SCOPED_TRACE(std::to_string(before) + " to " + std::to_string(after) + " after " +
+                         std::to_string(stop) + " of " + std::to_string(samples));
+            expect_every_sample_once(samples, 2, drop_last, {{before, 4, stop}, {after, 4, 0}});
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(SampleOrder, WorkersMayChangeAgainAndAgainWithinAnEpoch) {
+  for (Step stop = 0; stop <= 12; ++stop) {
+    for (Step later = 0; later <= 6; ++later) {
+      expect_every_sample_once(101, 3, false, {{4, 5, stop}, {2, 7, later}, {3, 3, 2}, {1, 20, 0}});
+      expect_every_sample_once(101, 3, true, {{4, 5, stop}, {2, 7, later}, {3, 3, 2}, {1, 20, 0}});
+    }
+  }
+}
+
+TEST(SampleOrder, GoingOnUnchangedIsTheSameOrder) {
+  const SampleOrder whole(options_of(53, 4, 1, 3));
+  for (Step stop = 0; stop < 20; ++stop) {
+    SampleOrderOptions options = options_of(53, 4, 1, 3);
+    options.start = whole.place_at(stop);
+    const SampleOrder rest(options);
+    EXPECT_EQ(rest.steps_until(4), whole.steps_until(4));
+    for (Step step = stop; step < 25; ++step) {
+      ASSERT_EQ(rest.batch(step), whole.batch(step)) << step << " from " << stop;
+      ASSERT_EQ(rest.epochs_ended_at(step + 1), whole.epochs_ended_at(step + 1));
+    }
+  }
 }
 
 TEST(SampleOrder, SenselessNumbersAreRefused) {

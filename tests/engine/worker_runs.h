@@ -66,9 +66,9 @@ struct RunResult {
 struct RunExtras {
   CheckpointStore* store = nullptr;
   bool resume = false;
-  // Called before a worker's trainer is built.
-  std::function<void(Worker&, TrainerParts&, TrainerOptions&)> prepare = nullptr;
-  const std::atomic<bool>* stop = nullptr;
+  const DataSplits* data = nullptr;            // instead of the configuration's
+  std::function<void(Step)> on_step = nullptr;  // of the last worker
+  const std::atomic<bool>* stop = nullptr;     // likewise
 };
 
 // Where a run that is saved in `store` goes on: `changed` when the batch of all workers is not what
@@ -82,7 +82,8 @@ inline ResumePoint resume_point(const CheckpointStore& store, bool changed) {
 
 inline RunResult run_group(const RunConfig& config, const RunExtras& extras = {}) {
   const auto size = static_cast<std::size_t>(config.workers);
-  const auto data = open_data(config, {});
+  const auto own_data = open_data(config, {});
+  const DataSplits* data = extras.data == nullptr ? own_data.get() : extras.data;
   RunResult result;
   result.parameters.resize(size);
   result.statistics.resize(size);
@@ -108,14 +109,15 @@ inline RunResult run_group(const RunConfig& config, const RunExtras& extras = {}
     TrainerOptions options = worker.options();
     if (worker.is_first()) parts.checkpoints = extras.store;
     options.save_checkpoints = extras.store != nullptr;
-    if (extras.prepare) extras.prepare(worker, parts, options);
+    const bool last = at + 1 == size;
+    if (last) progress.on_step = extras.on_step;
     Trainer trainer(parts, options);
     if (resume && worker.is_first()) {
       trainer.resume(*extras.store->load_latest([](const std::string&) {}));
     } else if (resume) {
       trainer.resume_at(resume->step, nlohmann::json::parse(resume->engine), resume->source);
     }
-    result.outcomes[at] = trainer.run(extras.stop == nullptr ? never : *extras.stop);
+    result.outcomes[at] = trainer.run(last && extras.stop != nullptr ? *extras.stop : never);
     result.parameters[at] = worker.replica().parameters().clone();
     result.statistics[at] = worker.replica().statistics().clone();
     if (!worker.replica().slots().empty()) {
