@@ -70,6 +70,12 @@ RunConfig config_for(const RunConfig& base, const std::string& mode, int workers
   RunConfig config = base;
   config.method = mode;
   config.workers = workers;
+  // The GPUs of the first so many workers.
+  std::vector<std::string> gpus = split(config.world, ',');
+  if (!config.world.empty() && static_cast<int>(gpus.size()) > workers) {
+    gpus.resize(static_cast<std::size_t>(workers));
+    config.world = join(gpus, ",");
+  }
   config.engine = workers == 1 && mode == "local" ? "threads" : bench.engine;
   if (mode != "data-parallel") {
     if (config.batch % workers != 0) {

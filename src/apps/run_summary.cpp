@@ -67,13 +67,12 @@ std::string with_commas(std::int64_t number) {
   return text;
 }
 
-nlohmann::json summarize(const TrainingOutcome& outcome, Step steps_per_epoch,
-                         const std::filesystem::path& run) {
+nlohmann::json summarize(const TrainingOutcome& outcome, const std::filesystem::path& run) {
   const double seconds = outcome.times.total();
   return {{"reason", reason_name(outcome.reason)},
           {"run", run.string()},
           {"steps", outcome.steps},
-          {"epochs", static_cast<double>(outcome.steps) / static_cast<double>(steps_per_epoch)},
+          {"epochs", outcome.epochs},
           {"seconds", outcome.seconds},
           {"last", evaluation_json(outcome.last)},
           {"best", evaluation_json(outcome.best)},

@@ -17,8 +17,7 @@ std::string late_text(const std::vector<Lateness>& late, Step steps, double seco
 std::string with_commas(std::int64_t number);
 
 // The content of summary.json.
-nlohmann::json summarize(const TrainingOutcome& outcome, Step steps_per_epoch,
-                         const std::filesystem::path& run);
+nlohmann::json summarize(const TrainingOutcome& outcome, const std::filesystem::path& run);
 
 void print_summary(std::FILE* out, const TrainingOutcome& outcome,
                    const std::filesystem::path& run);

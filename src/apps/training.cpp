@@ -242,7 +242,6 @@ class Training {
     if (files_->checkpoint) resume_first(trainer, worker.options().total_steps);
     if (!request_.resume.empty()) files_->run.write_run_json(document_);
     outcome_ = trainer.run(stop_requested());
-    steps_per_epoch_ = steps_per_epoch;
   }
 
   TrainerOptions options(const Worker& worker) const {
@@ -266,7 +265,7 @@ class Training {
 
   void finish() {
     const std::filesystem::path& path = files_->run.path();
-    const nlohmann::json summary = summarize(outcome_, steps_per_epoch_, path);
+    const nlohmann::json summary = summarize(outcome_, path);
     files_->run.write_summary(summary);
     if (request_.json) fmt::print("{}\n", summary.dump());
     if (!request_.quiet && !request_.make_progress) print_summary(stderr, outcome_, path);
@@ -281,7 +280,6 @@ class Training {
   nlohmann::json document_;
   std::optional<ResumePoint> resume_;
   TrainingOutcome outcome_;  // of this process's first worker
-  Step steps_per_epoch_ = 1;
 };
 
 }  // namespace

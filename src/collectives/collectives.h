@@ -20,15 +20,15 @@
 
 namespace cohort {
 
+// Payload bytes that crossed from rank to rank, by network or through shared memory. Over all
+// ranks as many are sent as received.
+struct Traffic {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+};
+
 class Collectives {
  public:
-  // Payload bytes that crossed from rank to rank, by network or through shared memory. Over all
-  // ranks as many are sent as received.
-  struct Traffic {
-    std::uint64_t sent = 0;
-    std::uint64_t received = 0;
-  };
-
   virtual ~Collectives() = default;  // leaves
 
   virtual Rank rank() const = 0;
@@ -55,7 +55,5 @@ class Collectives {
   // What this rank sent and received so far, this group alone. May be called from any thread.
   virtual Traffic traffic() const = 0;
 };
-
-using Traffic = Collectives::Traffic;
 
 }  // namespace cohort

@@ -60,9 +60,9 @@ class Hierarchical final : public Collectives {
     for (std::size_t group = 0; group < groups.size(); ++group) {
       for (std::size_t index = 0; index < groups[group].size(); ++index) {
         const Rank member = groups[group][index];
-        COHORT_CHECK(member >= 0 && static_cast<std::size_t>(member) < size &&
-                         places_[member].group < 0,
-                     "every rank stands once in the table of groups");
+        COHORT_CHECK(
+            member >= 0 && static_cast<std::size_t>(member) < size && places_[member].group < 0,
+            "every rank stands once in the table of groups");
         places_[member] = {static_cast<int>(group), static_cast<int>(index)};
       }
     }

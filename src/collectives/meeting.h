@@ -71,8 +71,8 @@ class Meeting {
 
   bool broken() const { return (state_.load(std::memory_order_acquire) & kBroken) != 0; }
 
-  // Counts the meetings held, from 0 again after some 10^6. For a rank that has not come yet this is
-  // the number of its next one.
+  // Counts the meetings held, from 0 again after some 10^6. For a rank that has not come yet this
+  // is the number of its next one.
   std::uint32_t held() const { return state_.load(std::memory_order_acquire) / kOneMeeting; }
 
  private:

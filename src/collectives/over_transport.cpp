@@ -210,8 +210,7 @@ void OverTransport::broadcast(std::span<std::byte> bytes, Rank root, Deadline de
              bytes);
     }
     for (bit >>= 1; bit > 0; bit >>= 1) {
-      if (own + bit < size())
-        send(real(own + bit), tag(Kind::kBroadcast), bytes, deadline);
+      if (own + bit < size()) send(real(own + bit), tag(Kind::kBroadcast), bytes, deadline);
     }
   });
 }
@@ -232,8 +231,8 @@ Bytes OverTransport::receive_exactly(Rank from, Tag tag, std::size_t bytes, Dead
   Bytes payload = receive(from, tag, deadline);
   if (payload.size() != bytes) {
     throw PeerError("rank " + std::to_string(rank()) + ": rank " + std::to_string(from) + " sent " +
-                    std::to_string(payload.size()) +
-                    " bytes in a collective operation of " + std::to_string(bytes));
+                    std::to_string(payload.size()) + " bytes in a collective operation of " +
+                    std::to_string(bytes));
   }
   return payload;
 }

@@ -1,7 +1,5 @@
 #include "collectives/presence.h"
 
-#include <sched.h>
-
 #include "collectives/futex.h"
 
 namespace cohort {

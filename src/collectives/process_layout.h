@@ -1,15 +1,20 @@
-// How the memory that processes share is laid out: the board, then channel after channel. Private
-// to process_shared.cpp.
+// How the memory that processes share is laid out: the board, then channel after channel; and what
+// is where in it. For process_shared.cpp alone.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 
+#include "collectives/chunks.h"
 #include "collectives/meeting.h"
 #include "collectives/presence.h"
 #include "collectives/process_board.h"
+#include "collectives/sum.h"
 #include "core/types.h"
 
 namespace cohort::process_layout {
@@ -86,5 +91,22 @@ class Layout {
   std::size_t channels_;
   std::size_t board_;
 };
+
+// Part `part` of a chunk; all but the last begin at a cache line.
+inline Range part_of(std::int64_t numel, int parts, int part) {
+  constexpr std::int64_t kLine = kCacheLine / sizeof(float);
+  const Range lines = chunk_of((numel + kLine - 1) / kLine, parts, part);
+  const std::int64_t begin = std::min(numel, lines.begin * kLine);
+  return {begin, std::min(numel, lines.end() * kLine) - begin};
+}
+
+// To where other processes read.
+inline void copy_out_to(float* place, std::span<const float> values, bool streamed) {
+  if (streamed) {
+    copy_past_caches(values.data(), place, static_cast<std::int64_t>(values.size()));
+  } else if (!values.empty()) {
+    std::memcpy(place, values.data(), values.size_bytes());
+  }
+}
 
 }  // namespace cohort::process_layout

@@ -12,8 +12,6 @@
 #include "collectives/farewell.h"
 #include "collectives/meeting.h"
 #include "collectives/peer_memory.h"
-#include "collectives/presence.h"
-#include "collectives/process_board.h"
 #include "collectives/process_layout.h"
 #include "collectives/quicker_way.h"
 #include "collectives/shared_mapping.h"
@@ -24,23 +22,6 @@ namespace cohort {
 namespace {
 
 using namespace process_layout;
-
-// Part `part` of a chunk; all but the last begin at a cache line.
-Range part_of(std::int64_t numel, int parts, int part) {
-  constexpr std::int64_t kLine = kCacheLine / sizeof(float);
-  const Range lines = chunk_of((numel + kLine - 1) / kLine, parts, part);
-  const std::int64_t begin = std::min(numel, lines.begin * kLine);
-  return {begin, std::min(numel, lines.end() * kLine) - begin};
-}
-
-// To where other processes read.
-void copy_out_to(float* place, std::span<const float> values, bool streamed) {
-  if (streamed) {
-    copy_past_caches(values.data(), place, static_cast<std::int64_t>(values.size()));
-  } else if (!values.empty()) {
-    std::memcpy(place, values.data(), values.size_bytes());
-  }
-}
 
 class Shared;
 

@@ -52,8 +52,8 @@ std::unique_ptr<CollectivesGroup> make_two_level(int size) {
   group->members.resize(size);
   for (int i = 0; i < groups; ++i) {
     const std::shared_ptr<Collectives> between = std::move(outer[i]);
-    auto inner = make_shared_memory_group(static_cast<int>(table[i].size()),
-                                          MemberNames{table[i], {}});
+    auto inner =
+        make_shared_memory_group(static_cast<int>(table[i].size()), MemberNames{table[i], {}});
     for (std::size_t j = 0; j < inner.size(); ++j) {
       const Rank rank = table[i][j];
       group->members[rank] = make_hierarchical(std::move(inner[j]), between, table, rank);
@@ -66,15 +66,15 @@ std::unique_ptr<CollectivesGroup> make_two_level(int size) {
 
 const CollectivesRegistry& collectives() {
   static const CollectivesRegistry table(
-      "collectives", {
-                         {"in-process", "threads that read each other's memory", make_in_process},
-                         {"process-shared",
-                          "processes through memory they share; here between threads",
-                          make_process_shared},
-                         {"over-transport", "rings and trees of messages; here between threads",
-                          make_over_transport},
-                         {"two-level", "groups of groups; here two of threads", make_two_level},
-                     });
+      "collectives",
+      {
+          {"in-process", "threads that read each other's memory", make_in_process},
+          {"process-shared", "processes through memory they share; here between threads",
+           make_process_shared},
+          {"over-transport", "rings and trees of messages; here between threads",
+           make_over_transport},
+          {"two-level", "groups of groups; here two of threads", make_two_level},
+      });
   return table;
 }
 

@@ -64,8 +64,8 @@ SharedMapping SharedMapping::open(const std::string& name, std::size_t bytes) {
   const File file(::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   struct stat status {};
   if (file.get() < 0 || fstat(file.get(), &status) != 0) {
-    throw RunError("cannot open " + name + ", which a process of this host made to share: " +
-                   std::strerror(errno));
+    throw RunError("cannot open " + name +
+                   ", which a process of this host made to share: " + std::strerror(errno));
   }
   if (status.st_uid != geteuid() || !S_ISREG(status.st_mode) ||
       static_cast<std::size_t>(status.st_size) != bytes) {

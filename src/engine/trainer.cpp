@@ -77,6 +77,7 @@ nlohmann::json Trainer::engine_state() const {
                           {"evaluated_step", evaluated_},
                           {"order",
                            {{"batch_of_all", parts_.order.batch_of_all()},
+                            {"workers", parts_.group.size()},
                             {"started_at", {start.step, start.epoch, start.position}},
                             {"stands_at", {place.step, place.epoch, place.position}}}}};
   if (parts_.metrics_bytes) state["metrics_bytes"] = parts_.metrics_bytes();
@@ -113,6 +114,7 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   if (interrupted) outcome_.reason = StopReason::kInterrupted;
   checkpoint_now(Occasion::kLast);
   outcome_.steps = done_;
+  outcome_.epochs = epoch_at(done_);
   outcome_.seconds = now();
   if (parts_.traffic) outcome_.traffic = parts_.traffic();
   event(interrupted ? "interrupt" : "finish", fmt::format("after {} steps", done_));

@@ -66,6 +66,7 @@ enum class StopReason { kFinished, kTargetReached, kInterrupted };
 struct TrainingOutcome {
   StopReason reason = StopReason::kFinished;
   Step steps = 0;                  // of the whole run, earlier sittings included
+  double epochs = 0;               // behind it after these, however workers changed meanwhile
   double seconds = 0;              // likewise
   StepTimes times;                 // of this sitting, this worker's
   Step steps_now = 0;              // of this sitting

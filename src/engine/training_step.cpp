@@ -45,10 +45,9 @@ void TrainingStep::run(const BatchTensors& batch, std::int64_t samples_of_all, c
       replica_.begin_pass(pass + 1 == passes);
       const std::int64_t begin = std::min(pass * pass_samples, samples);
       const std::int64_t size = std::min(pass_samples, samples - begin);
-      const BatchTensors part = passes == 1
-                                    ? batch
-                                    : BatchTensors{batch.inputs.narrow(0, begin, size),
-                                                   batch.labels.narrow(0, begin, size)};
+      const BatchTensors part = passes == 1 ? batch
+                                            : BatchTensors{batch.inputs.narrow(0, begin, size),
+                                                           batch.labels.narrow(0, begin, size)};
       if (size == 0) {
         empty_pass(part);
       } else {

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <exception>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 #include <utility>
@@ -21,6 +22,16 @@ WorkerPlace place_of(const Membership& member) {
 
 InitialWeights initial_weights(const Membership& member) {
   return member.rank == 0 ? InitialWeights::kFromSeed : InitialWeights::kLater;
+}
+
+// Each worker's own list of samples follows from how many there are.
+void check_partition(const RunConfig& config, int workers, const ResumePoint* resume) {
+  if (resume == nullptr || config.partition == "none") return;
+  const auto order = nlohmann::json::parse(resume->engine).value("order", nlohmann::json::object());
+  const int before = order.value("workers", workers);
+  if (before == workers) return;
+  throw ConfigError("a run with --partition goes on with the same --workers only: " +
+                    std::to_string(before) + ", not " + std::to_string(workers));
 }
 
 bool is_peer_error(const std::exception_ptr& error) {
@@ -84,6 +95,7 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
                           resume == nullptr ? OrderStart{} : resume->start)),
       options_(trainer_options(config, *model_, order_, place_of(member))),
       schedule_(build_schedule(config, order_)) {
+  check_partition(config, member.size, resume);
   if (member.rank == 0 && !config.init.empty() && resume == nullptr) {
     notes_ = initialize_from(config.init, *model_);
   }

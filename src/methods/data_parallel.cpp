@@ -30,6 +30,9 @@ class DataParallel final : public UpdateMethod {
                    deadline());
     if (options_.rank == 0) replica.apply_gradients(info.lr, 1.0 / options_.size);
     broadcast_from(*options_.control, 0, replica.parameters(), deadline());
+    if (options_.compare_every > 0 && (info.step + 1) % options_.compare_every == 0) {
+      compare_replicas(replica, *options_.control, info.step, deadline());
+    }
   }
 
   void settle(Replica& replica) override { settle_statistics(replica, options_); }

@@ -35,7 +35,7 @@ void MeteredTransport::count_received(const Message& message) {
   peer.messages_received.fetch_add(1, std::memory_order_relaxed);
 }
 
-Traffic MeteredTransport::traffic_with(Rank peer) const {
+TransportTraffic MeteredTransport::traffic_with(Rank peer) const {
   COHORT_CHECK(peer >= 0 && peer < size(), "no rank " + std::to_string(peer));
   const Counters& counters = counters_[peer];
   return {counters.bytes_sent.load(std::memory_order_relaxed),
@@ -44,11 +44,11 @@ Traffic MeteredTransport::traffic_with(Rank peer) const {
           counters.messages_received.load(std::memory_order_relaxed)};
 }
 
-Traffic MeteredTransport::traffic() const {
-  Traffic sum;
+TransportTraffic MeteredTransport::traffic() const {
+  TransportTraffic sum;
   for (Rank peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
-    const Traffic part = traffic_with(peer);
+    const TransportTraffic part = traffic_with(peer);
     sum.bytes_sent += part.bytes_sent;
     sum.bytes_received += part.bytes_received;
     sum.messages_sent += part.messages_sent;

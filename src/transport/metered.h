@@ -13,13 +13,13 @@
 
 namespace cohort {
 
-struct Traffic {
+struct TransportTraffic {
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
 
-  friend bool operator==(const Traffic&, const Traffic&) = default;
+  friend bool operator==(const TransportTraffic&, const TransportTraffic&) = default;
 };
 
 class MeteredTransport final : public Transport {
@@ -27,10 +27,10 @@ class MeteredTransport final : public Transport {
   explicit MeteredTransport(std::unique_ptr<Transport> inner);
 
   // Since construction, with all other ranks. What a rank sends to itself is not traffic.
-  Traffic traffic() const;
+  TransportTraffic traffic() const;
 
   // With one rank, which may be this one.
-  Traffic traffic_with(Rank peer) const;
+  TransportTraffic traffic_with(Rank peer) const;
 
   Rank rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }

@@ -276,7 +276,7 @@ TEST_P(CollectivesConformance, CountsAsManyBytesSentAsReceived) {
         group[rank]->broadcast(bytes, size - 1, far());
         group[rank]->barrier(far());
       });
-      Collectives::Traffic total;
+      Traffic total;
       for (const auto& member : group) {
         total.sent += member->traffic().sent;
         total.received += member->traffic().received;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "transport/in_process.h"
-#include "transport/metered.h"
 
 namespace cohort {
 
@@ -14,9 +13,7 @@ MeteredGroup::MeteredGroup(int size) {
 }
 
 MeteredGroup::Count MeteredGroup::of(Rank rank) const {
-  const auto traffic = static_cast<const MeteredTransport&>(*transports_[rank]).traffic();
-  return {traffic.bytes_sent, traffic.bytes_received, traffic.messages_sent,
-          traffic.messages_received};
+  return static_cast<const MeteredTransport&>(*transports_[rank]).traffic();
 }
 
 MeteredGroup::Count MeteredGroup::total() const {

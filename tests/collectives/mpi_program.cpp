@@ -1,6 +1,6 @@
-// Run under mpirun by mpi_test.py: one scenario over the collectives of MPI (`link`, each process as
-// a host of its own) or over a whole job (`job`, ranks as threads of processes of hosts). Every rank
-// writes a line, "rank N after T s: ...".
+// Run under mpirun by mpi_test.py: one scenario over the collectives of MPI (`link`, each process
+// as a host of its own) or over a whole job (`job`, ranks as threads of processes of hosts). Every
+// rank writes a line, "rank N after T s: ...".
 //
 //   mpi_program link SCENARIO
 //   mpi_program job SCENARIO WORKERS PROCESSES_PER_HOST
@@ -80,8 +80,8 @@ void scenario(const std::string& name, Collectives& group, Activity& activity) {
 
 void report(Rank rank, Clock::time_point start, const std::string& result) {
   const std::string line = "rank " + std::to_string(rank) + " after " +
-                           std::to_string(seconds_between(start, Clock::now())) +
-                           " s: " + result + "\n";
+                           std::to_string(seconds_between(start, Clock::now())) + " s: " + result +
+                           "\n";
   // In one piece, so that the lines of processes do not mix.
   if (write(STDOUT_FILENO, line.data(), line.size()) < 0) std::abort();
 }

@@ -21,7 +21,8 @@ LAYOUTS = [(1, 0, 0), (1, 3, 0), (2, 0, 0), (4, 0, 0), (2, 4, 0), (4, 0, 2), (3,
 def run(processes, *arguments):
     """Returns (exit status, {rank: (seconds, message)}, all output)."""
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                       OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none")
+                       OMPI_MCA_rmaps_base_oversubscribe="1",
+                       OMPI_MCA_hwloc_base_binding_policy="none")
     done = subprocess.run(["mpirun", "-n", str(processes), PROGRAM, *map(str, arguments)],
                           env=environment, capture_output=True, text=True, timeout=120)
     lines = {int(rank): (float(seconds), text)
@@ -92,8 +93,9 @@ class Failures(unittest.TestCase):
     def test_an_operation_ends_at_its_deadline(self):
         for arguments in [("link", "late"), ("job", "late", 0, 0)]:
             _, lines, output = run(3, *arguments)
-            self.expect(lines, output, {0, 2}, r"^rank 1 .* has not come to barrier in 0\.5 s; .* at step 17, "
-                        r"computing gradients$", 6)
+            self.expect(lines, output, {0, 2},
+                        r"^rank 1 .* has not come to barrier in 0\.5 s; .* at step 17, computing "
+                        r"gradients$", 6)
 
     def test_workers_that_cannot_be_shared_out_are_refused(self):
         status, _, output = run(2, "job", "sums", 3, 0)

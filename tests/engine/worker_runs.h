@@ -66,9 +66,9 @@ struct RunResult {
 struct RunExtras {
   CheckpointStore* store = nullptr;
   bool resume = false;
-  const DataSplits* data = nullptr;            // instead of the configuration's
+  const DataSplits* data = nullptr;             // instead of the configuration's
   std::function<void(Step)> on_step = nullptr;  // of the last worker
-  const std::atomic<bool>* stop = nullptr;     // likewise
+  const std::atomic<bool>* stop = nullptr;      // likewise
 };
 
 // Where a run that is saved in `store` goes on: `changed` when the batch of all workers is not what

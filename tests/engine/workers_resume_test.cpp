@@ -82,9 +82,9 @@ TEST(ResumedLocalSteps, StopOnlyWhereTheModelsAreAveraged) {
     const TemporaryFolder folder;
     CheckpointStore store(folder.path(), 2);
     std::atomic<bool> stop = false;
-    const RunExtras extras{
-        .store = &store, .on_step = [&](Step done) { stop = stop || done == told_at; },
-        .stop = &stop};
+    const RunExtras extras{.store = &store,
+                           .on_step = [&](Step done) { stop = stop || done == told_at; },
+                           .stop = &stop};
     const RunResult first = run_group(config, extras);
     EXPECT_EQ(first.outcomes[0].steps, (told_at + 3) / 4 * 4);
     expect_same_bits(run_group(config, {.store = &store, .resume = true}), straight);
@@ -150,6 +150,7 @@ TEST(OtherWorkers, SeeTheRestOfTheEpochOnceAndKeepToTheSchedule) {
       const Step expected = saved_at + steps(left) + (saved_at < 5 ? 2 : 1) * steps(101);
       for (const TrainingOutcome& outcome : rest.outcomes) {
         EXPECT_EQ(outcome.steps, expected);
+        EXPECT_NEAR(outcome.epochs, 3, 1e-9);
         EXPECT_EQ(outcome.samples_now, 3 * 101 - (saved_at / 5) * 101 - (saved_at % 5) * 24);
       }
       EXPECT_NEAR(rest.records.back().epoch, 3, 1e-9);

@@ -183,8 +183,8 @@ TEST(Evaluation, CountsEverySampleOnceHoweverManyWorkersShareIt) {
       std::vector<Evaluation> found(static_cast<std::size_t>(workers));
       run_workers(config, *data, members, nullptr, [&](Worker& worker) {
         worker.method().start(worker.replica());
-        found[static_cast<std::size_t>(worker.member().rank)] = evaluate(
-            worker.model(), *data->test, worker.options().evaluation, worker.group());
+        found[static_cast<std::size_t>(worker.member().rank)] =
+            evaluate(worker.model(), *data->test, worker.options().evaluation, worker.group());
       });
       if (workers == 1) alone = found[0];
       for (const Evaluation& each : found) {

@@ -81,8 +81,8 @@ TEST(BucketExchange, EndsAtOnceWhileASumWaitsOnceItsRankHasLeft) {
 TEST(BroadcastFrom, GivesEveryoneTheRootsBytesWhateverTheLayout) {
   Channels channels(3);
   run_group(channels, [&](Rank rank) {
-    at::Tensor values = at::full({2, 3, 4, 5}, static_cast<float>(rank))
-                            .contiguous(at::MemoryFormat::ChannelsLast);
+    at::Tensor values =
+        at::full({2, 3, 4, 5}, static_cast<float>(rank)).contiguous(at::MemoryFormat::ChannelsLast);
     values[0][1][2][3] = static_cast<float>(10 * rank);
     broadcast_from(*channels.options(rank).control, 2, values, far());
     EXPECT_EQ(values[0][1][2][3].item<float>(), 20);

@@ -45,9 +45,9 @@ struct Outcome {
 std::vector<TinyBatch> batches_of(const Settings& settings, Rank rank, Step step) {
   std::vector<TinyBatch> batches;
   for (int pass = 0; pass < settings.passes; ++pass) {
-    batches.push_back(
-        tiny_batch(settings.seed_of_rank * static_cast<std::uint64_t>(rank + 1) +
-                   static_cast<std::uint64_t>(step) + 5000 * static_cast<std::uint64_t>(pass)));
+    batches.push_back(tiny_batch(settings.seed_of_rank * static_cast<std::uint64_t>(rank + 1) +
+                                 static_cast<std::uint64_t>(step) +
+                                 5000 * static_cast<std::uint64_t>(pass)));
   }
   return batches;
 }
@@ -186,7 +186,8 @@ TEST_P(InAGroup, NeitherBucketSizesNorTuningChangeTheBits) {
 
 TEST_P(InAGroup, GivesTheSameBitsTwice) {
   for (const int ranks : {2, 5}) {
-    const Settings settings{.ranks = ranks, .steps = 8, .buckets = {.first_bytes = 1, .bytes = 300}};
+    const Settings settings{
+        .ranks = ranks, .steps = 8, .buckets = {.first_bytes = 1, .bytes = 300}};
     EXPECT_TRUE(train<TinyModel>(GetParam(), settings)
                     .parameters[0]
                     .equal(train<TinyModel>(GetParam(), settings).parameters[0]));
@@ -241,7 +242,6 @@ TEST_P(InAGroup, ARankThatFailsInItsStepEndsTheOthersWithItsReason) {
 
 TEST_P(InAGroup, RefusesRanksWithAnotherModel) {
   Channels channels(2);
-  std::vector<bool> refused(2);
   run_ranks(2, [&](Rank rank) {
     std::unique_ptr<Model> model = std::make_unique<TinyModel>();
     if (rank == 1) model = std::make_unique<BranchingModel>();

@@ -31,7 +31,8 @@ TEST(FindLate, NamesTheRankByHowMuchAndThatItComputedLonger) {
 }
 
 TEST(FindLate, KnowsLateDataFromLateComputing) {
-  // All of it data; half of it; more data than lateness (hidden elsewhere) explains no more than it.
+  // All of it data; half of it; more data than lateness (hidden elsewhere) explains no more than
+  // it.
   for (const auto& [data_by, explained] : {std::pair{0.2, 0.2}, {0.1, 0.1}, {0.9, 0.2}}) {
     const std::vector<Log> logs = {log_of(4), log_of(4), log_of(4), log_of(4, 0.2, data_by)};
     const auto late = find_late(logs);

@@ -21,27 +21,27 @@ TEST(MeteredTransport, CountsPayloadsAndMessagesWithEveryPeer) {
   group[0]->send(1, 1, Bytes(100), far());
   group[0]->send(1, 2, Bytes(), far());
   group[0]->send(2, 1, Bytes(7), far());
-  EXPECT_EQ(group[0]->traffic(), (Traffic{107, 0, 3, 0}));
-  EXPECT_EQ(group[0]->traffic_with(1), (Traffic{100, 0, 2, 0}));
-  EXPECT_EQ(group[1]->traffic(), Traffic{}) << "counted before it was received";
+  EXPECT_EQ(group[0]->traffic(), (TransportTraffic{107, 0, 3, 0}));
+  EXPECT_EQ(group[0]->traffic_with(1), (TransportTraffic{100, 0, 2, 0}));
+  EXPECT_EQ(group[1]->traffic(), TransportTraffic{}) << "counted before it was received";
 
   group[1]->receive(0, 1, far());
   group[1]->receive_any(2, far());
-  EXPECT_EQ(group[1]->traffic(), (Traffic{0, 100, 0, 2}));
+  EXPECT_EQ(group[1]->traffic(), (TransportTraffic{0, 100, 0, 2}));
   EXPECT_FALSE(group[1]->try_receive(2).has_value());
-  EXPECT_EQ(group[1]->traffic(), (Traffic{0, 100, 0, 2}));
+  EXPECT_EQ(group[1]->traffic(), (TransportTraffic{0, 100, 0, 2}));
 }
 
 TEST(MeteredTransport, LeavesOutWhatFailedAndWhatStayedAtHome) {
   auto group = make_metered(2);
   group[0]->send(0, 1, Bytes(50), far());
   group[0]->receive(0, 1, far());
-  EXPECT_EQ(group[0]->traffic(), Traffic{});
-  EXPECT_EQ(group[0]->traffic_with(0), (Traffic{50, 50, 1, 1}));
+  EXPECT_EQ(group[0]->traffic(), TransportTraffic{});
+  EXPECT_EQ(group[0]->traffic_with(0), (TransportTraffic{50, 50, 1, 1}));
 
   group[1]->close();
   EXPECT_THROW(group[0]->send(1, 1, Bytes(9), far()), PeerError);
-  EXPECT_EQ(group[0]->traffic(), Traffic{});
+  EXPECT_EQ(group[0]->traffic(), TransportTraffic{});
 }
 
 TEST(MeteredTransport, CountsExactlyWhenSeveralThreadsSend) {
@@ -49,7 +49,7 @@ TEST(MeteredTransport, CountsExactlyWhenSeveralThreadsSend) {
   run_ranks(4, [&](Rank) {
     for (int i = 0; i < 500; ++i) group[0]->send(1, 1, Bytes(3), far());
   });
-  EXPECT_EQ(group[0]->traffic(), (Traffic{6000, 0, 2000, 0}));
+  EXPECT_EQ(group[0]->traffic(), (TransportTraffic{6000, 0, 2000, 0}));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class LaunchTest(ProgramTest):
     @needs_mpirun
     def test_every_process_runs_the_command(self):
         done = self.cohort("launch", "-n", 3, "--oversubscribe", "--", "list", "engines")
-        self.assertEqual(done.stdout.count("threads"), 3, done.stdout)
+        self.assertEqual(done.stdout.count("engines\n"), 3, done.stdout)
 
     def test_without_a_launcher_it_says_what_to_install(self):
         self.environment["PATH"] = str(self.folder)
@@ -78,7 +78,7 @@ class LaunchTest(ProgramTest):
             done = hosts.run([program.COHORT, "launch", "-n", "2", "--hosts", hosts.hosts_file,
                               "--agent", hosts.agent, "--", "list", "engines"], self.environment)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(done.stdout.count("threads"), 2, done.stdout)
+            self.assertEqual(done.stdout.count("engines\n"), 2, done.stdout)
 
 
 if __name__ == "__main__":
