@@ -24,6 +24,7 @@ inline constexpr std::size_t kChunkBytes = std::size_t{512} * 1024;
 inline constexpr std::size_t kSmallBytes = std::size_t{16} * 1024;
 // From so many bytes on it pays to write past the caches, and from so many on it depends.
 inline constexpr std::size_t kStreamBytes = std::size_t{3} * 1024;
+inline constexpr std::uint32_t kTimedEvery = 16;  // operations of which one is timed
 inline constexpr std::size_t kChoiceBytes = std::size_t{128} * 1024;
 inline constexpr std::size_t kDirectBytes = std::size_t{2} << 20;
 inline constexpr std::size_t kDirectRoom =

@@ -84,6 +84,9 @@ class ProcessChannel final : public Collectives {
   std::vector<const float*> inputs_;  // by member; kept to save the allocation
   std::vector<float> room_;           // for what is read of the others; the same
   QuickerWay ways_;                   // of summing long vectors; member 0's counts
+  QuickerWay small_ways_;             // of writing short ones, likewise
+  bool small_streamed_ = true;        // past the caches: how the next short one is written
+  bool small_next_streamed_ = false;  // what member 0 will say of the one after
   std::uint32_t operation_ = 0;       // how many were begun; all members count alike
   std::uint64_t turn_ = 0;            // how many chunks passed; all members count alike
   std::atomic<std::uint64_t> sent_ = 0;
@@ -335,18 +338,29 @@ void ProcessChannel::read(int from, std::size_t offset, std::span<float> out) {
 }
 
 void ProcessChannel::small_all_reduce(std::span<float> values, Deadline deadline) {
+  const bool choice = values.size_bytes() >= kStreamBytes;  // whether it matters how it is written
+  // Reading the clock takes as long as a tenth of such a sum.
+  const bool timed = choice && own_ == 0 && operation_ % kTimedEvery == 0;
+  const auto start = timed ? Clock::now() : Clock::time_point();
+  const bool streamed = choice && small_streamed_;
   if (size() > 1 && !values.empty()) {
-    copy_out_to(floats(layout_.small(own_, operation_)), values,
-                values.size_bytes() >= kStreamBytes);
+    copy_out_to(floats(layout_.small(own_, operation_)), values, streamed);
   }
-  begin(Kind::kAllReduce, values.size_bytes(), 0, deadline);
+  // Member 0 says how all are to write the next one.
+  begin(Kind::kAllReduce, values.size_bytes(), 0, deadline,
+        small_next_streamed_ ? kStreamed : kStaged);
   if (size() == 1) return;
+  if (choice) small_streamed_ = arrival(0).address.load(std::memory_order_relaxed) == kStreamed;
+  // The own input from where it was: the others are reading the copy, line by line.
   for (int from = 0; from < size(); ++from) {
-    inputs_[from] = floats(layout_.small(from, operation_));
-    if (from != own_) fetch_early(inputs_[from], values.size());
+    inputs_[from] = from == own_ ? values.data() : floats(layout_.small(from, operation_));
   }
   sum_in_order(inputs_, values.data(), static_cast<std::int64_t>(values.size()));
   count(values.size_bytes() * (size() - 1), values.size_bytes() * (size() - 1));
+  if (!timed) return;
+  small_ways_.took(kStreamBytes, streamed ? 1 : 0,
+                   seconds_between(start, Clock::now()) / static_cast<double>(values.size_bytes()));
+  small_next_streamed_ = small_ways_.choose(kStreamBytes, 2) == 1;
 }
 
 void ProcessChannel::staged_all_reduce(std::span<float> values, Staging staging,

@@ -110,6 +110,18 @@ void copy_past_caches(const float* from, float* to, std::int64_t count) {
 #endif
 }
 
+void sum_past_caches(std::span<const float* const> inputs, float* out, std::int64_t count) {
+  constexpr std::int64_t kBlock = 2048;
+  float sum[kBlock];
+  std::vector<const float*> block(inputs.begin(), inputs.end());
+  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
+    const std::int64_t size = std::min(kBlock, count - begin);
+    sum_in_order(block, sum, size);
+    copy_past_caches(sum, out + begin, size);
+    for (const float*& input : block) input += size;
+  }
+}
+
 void sum_past_caches(std::span<const float* const> inputs, float* out, float* copy,
                      std::int64_t count) {
   constexpr std::int64_t kBlock = 4096;

@@ -20,14 +20,11 @@ void sum_in_order(std::span<const float* const> inputs, float* out, float* copy,
 // written is visible to others before anything that is written afterwards.
 void copy_past_caches(const float* from, float* to, std::int64_t count);
 
+// sum_in_order() past the caches into `out`, which may be one of the inputs.
+void sum_past_caches(std::span<const float* const> inputs, float* out, std::int64_t count);
+
 // sum_in_order() into `out`, and past the caches into `copy`.
 void sum_past_caches(std::span<const float* const> inputs, float* out, float* copy,
                      std::int64_t count);
-
-// Asks the CPU to fetch what another core has just written, all at once and not line by line.
-inline void fetch_early(const float* values, std::size_t count) {
-  constexpr std::size_t kLine = 64 / sizeof(float);
-  for (std::size_t i = 0; i < count; i += kLine) __builtin_prefetch(values + i);
-}
 
 }  // namespace cohort
