@@ -1,6 +1,7 @@
 #include "apps/training.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -194,8 +195,14 @@ class Training {
         from_first_process(processes, files_ ? resume_text(*files_, config_) : ""));
     auto members = job_.join();
     watch_signals();
-    run_workers(config_, *data_, members, resume_ ? &*resume_ : nullptr,
-                [&](Worker& worker) { train_one(worker); });
+    run_workers(
+        config_, *data_, members, resume_ ? &*resume_ : nullptr,
+        [&](Worker& worker) { train_one(worker); },
+        [](const std::string& text) {
+          fmt::print(stderr, "cohort: {}\n", text);
+          std::fflush(nullptr);
+          ::_exit(1);
+        });
     if (files_) finish();
     // A launcher ends the whole job when one process ends with another status than 0.
     processes.barrier(deadline_in(std::chrono::minutes(5)));

@@ -3,7 +3,10 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -160,25 +163,98 @@ void check_workers(const RunConfig& config, const DataSplits& data, int workers)
   methods().make(config.method, method_options(config, alone));
 }
 
+namespace {
+
+// How the workers of a process ended, as far as they have.
+class Endings {
+ public:
+  explicit Endings(std::size_t workers) : errors_(workers), ended_(workers, false) {}
+
+  void ended(std::size_t worker, std::exception_ptr error) {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_[worker] = true;
+      failed_ = failed_ || error;
+      errors_[worker] = std::move(error);
+    }
+    changed_.notify_all();
+  }
+
+  // Returns when all have ended; true. Or some time after one has failed; then perhaps false.
+  bool wait(std::chrono::seconds after_a_failure) {
+    std::unique_lock lock(mutex_);
+    const auto all = [&] { return std::find(ended_.begin(), ended_.end(), false) == ended_.end(); };
+    changed_.wait(lock, [&] { return all() || failed_; });
+    return changed_.wait_for(lock, after_a_failure, all);
+  }
+
+  std::vector<std::size_t> running() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::size_t> workers;
+    for (std::size_t i = 0; i < ended_.size(); ++i) {
+      if (!ended_[i]) workers.push_back(i);
+    }
+    return workers;
+  }
+
+  // The first error, but rather a cause than its echo.
+  std::exception_ptr cause() {
+    const std::lock_guard lock(mutex_);
+    std::exception_ptr first;
+    for (const std::exception_ptr& error : errors_) {
+      if (!error) continue;
+      if (!first || (is_peer_error(first) && !is_peer_error(error))) first = error;
+    }
+    return first;
+  }
+
+ private:
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  std::vector<std::exception_ptr> errors_;
+  std::vector<bool> ended_;
+  bool failed_ = false;
+};
+
+std::string message_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an unknown exception";
+  }
+}
+
+}  // namespace
+
 void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Membership>& members,
-                 const ResumePoint* resume, const std::function<void(Worker&)>& body) {
-  std::vector<std::exception_ptr> errors(members.size());
+                 const ResumePoint* resume, const std::function<void(Worker&)>& body,
+                 const std::function<void(const std::string&)>& stuck) {
+  constexpr std::chrono::seconds kGrace(10);
+  Endings endings(members.size());
   const auto run = [&](std::size_t index) {
     at::set_num_threads(static_cast<int>(config.threads));  // every thread's own setting
     Membership& member = members[index];
     const auto build = [&] { return std::make_unique<Worker>(config, data, member, resume); };
-    errors[index] = run_one(member, build, body);
+    endings.ended(index, run_one(member, build, body));
   };
-  std::vector<std::thread> threads;
-  for (std::size_t index = 1; index < members.size(); ++index) threads.emplace_back(run, index);
-  run(0);
-  for (std::thread& thread : threads) thread.join();
-  std::exception_ptr first;
-  for (const std::exception_ptr& error : errors) {
-    if (!error) continue;
-    if (!first || (is_peer_error(first) && !is_peer_error(error))) first = error;
+  if (members.size() == 1) {
+    run(0);
+  } else {
+    std::vector<std::thread> threads;
+    for (std::size_t index = 0; index < members.size(); ++index) threads.emplace_back(run, index);
+    if (!endings.wait(kGrace) && stuck) {
+      std::string text = message_of(endings.cause());
+      for (const std::size_t index : endings.running()) {
+        text += "; rank " + std::to_string(members[index].rank) + " hangs " +
+                members[index].activity->text();
+      }
+      stuck(text);
+    }
+    for (std::thread& thread : threads) thread.join();
   }
-  if (first) std::rethrow_exception(first);
+  if (const std::exception_ptr cause = endings.cause()) std::rethrow_exception(cause);
 }
 
 }  // namespace cohort

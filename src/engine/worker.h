@@ -76,7 +76,13 @@ void check_workers(const RunConfig& config, const DataSplits& data, int workers)
 // config.threads compute threads; returns when all have ended. A body that throws leaves its group,
 // saying what it was doing, so that the others end too; then the first cause is thrown here, never
 // just its echo, and of several workers with the rank and its step.
+//
+// A worker that hangs in its own code cannot be ended. When the others have failed and it has not
+// followed within some seconds, `stuck` is called with who it is and what it was doing; it should
+// end the process, since that thread still uses what is given here. Without `stuck` the wait goes
+// on.
 void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Membership>& members,
-                 const ResumePoint* resume, const std::function<void(Worker&)>& body);
+                 const ResumePoint* resume, const std::function<void(Worker&)>& body,
+                 const std::function<void(const std::string&)>& stuck = {});
 
 }  // namespace cohort
