@@ -16,8 +16,7 @@ using nlohmann::json;
 
 // What may differ from host to host.
 const std::vector<std::string>& own_affairs() {
-  static const std::vector<std::string> names = {"data-dir", "init", "threads", "loader-threads",
-                                                 "device"};
+  static const std::vector<std::string> names = {"data-dir", "init", "threads", "loader-threads"};
   return names;
 }
 

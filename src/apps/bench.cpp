@@ -39,11 +39,12 @@ void run_step_bench(const StepBench& bench) {
   check_config(config);
   check_names(config);
   const auto job = join_job(config);
+  check_method_suits(config, *job);
   size_synthetic_data(config, batch_of_all(config, job->size()));
   const auto data = open_data(config, data_search_path());
   const auto model = build_model(config, *data->train, InitialWeights::kLater);
   set_compute_threads(config, *model, job->host_size());
-  check_workers(config, *data, job->size());
+  check_workers(config, *data, job->size(), {job->first_rank(), job->local_size()});
   auto members = job->join();
   nlohmann::json line = {{"bench", "step"}};
   line.update(timing_json(config, time_steps(config, *data, members, bench.warmup, bench.steps)));

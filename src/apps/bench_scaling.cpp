@@ -90,6 +90,7 @@ RunConfig config_for(const RunConfig& base, const std::string& mode, int workers
 
 StepTiming measure(RunConfig& config, const DataSplits& data, const ScalingBench& bench) {
   const auto job = join_job(config);
+  check_method_suits(config, *job);
   auto members = job->join();
   return time_steps(config, data, members, bench.warmup, bench.steps);
 }
@@ -128,7 +129,7 @@ std::string explanation(const Result& result, const Result& local) {
     if (part.lost_ms < 0.01 * step) continue;
     said.push_back(share_text(part.lost_ms, step) + " " + part.name);
   }
-  if (!said.empty()) {
+  if (!said.empty() && step > ideal) {
     text += fmt::format(" Of a step's {:.1f} ms, {:.1f} were needed; lost: {}.", step, ideal,
                         join(said, ", "));
   }
@@ -159,6 +160,12 @@ std::string markdown(const std::vector<Result>& results, const Result& local) {
 }
 
 void run_scaling_bench(const ScalingBench& bench) {
+  if (bench.engine != "threads" && bench.engine != "nccl") {
+    throw ConfigError(
+        "--engine " + bench.engine +
+        ": scaling is measured within one process, by threads or nccl; for one number "
+        "of processes use `mpirun -n N cohort bench step`");
+  }
   RunConfig base = bench_config(bench.flags);
   if (base.threads == 0) base.threads = 1;  // a worker stands for a core, as elsewhere for a GPU
   size_synthetic_data(base, base.batch * base.accumulate);

@@ -27,6 +27,10 @@ extern "C" void on_stop_signal(int) {
 
 extern "C" void on_polite_stop_signal(int) { stop_flag = true; }
 
+std::optional<Place> own_place() {
+  return detect_place([](const char* name) -> const char* { return std::getenv(name); });
+}
+
 std::string text_of(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -60,10 +64,15 @@ void set_compute_threads(RunConfig& config, const Model& model, int workers_here
   at::set_num_threads(static_cast<int>(config.threads));
 }
 
+int launched_processes() {
+  const std::optional<Place> place = own_place();
+  return place ? place->size : 1;
+}
+
 std::string default_engine() {
-  const std::optional<Place> place =
-      detect_place([](const char* name) -> const char* { return std::getenv(name); });
-  return place && place->size > 1 && place->source != "torchrun" ? "mpi" : "threads";
+  const std::optional<Place> place = own_place();
+  if (!place || place->size == 1) return "threads";
+  return place->source == "torchrun" ? "processes" : "mpi";
 }
 
 nlohmann::json describe_host() {

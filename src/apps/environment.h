@@ -15,8 +15,12 @@ SearchPath data_search_path();
 // it, so that run.json repeats it. Workers that share this host share its cores.
 void set_compute_threads(RunConfig& config, const Model& model, int workers_here = 1);
 
-// The engine when the user left it to us: mpi for a process that mpirun or srun started among
-// others, else threads.
+// How many processes a launcher (mpirun, srun, torchrun) started together with this one; 1 when
+// none did.
+int launched_processes();
+
+// The engine when the user left it to us: for a process that a launcher started among others mpi,
+// or processes for torchrun; else threads.
 std::string default_engine();
 
 // Host, CPU, cores, versions: what a reader of run.json needs to place its figures.

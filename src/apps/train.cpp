@@ -3,6 +3,7 @@
 
 #include "apps/command.h"
 #include "apps/config_flags.h"
+#include "apps/environment.h"
 #include "apps/training.h"
 #include "core/error.h"
 #include "core/failpoint.h"
@@ -59,6 +60,8 @@ RunConfig resolve_config(const TrainCommand& command) {
   if (is_given("epochs") && !is_given("iterations")) config.iterations = 0;
   // How it was started does not bind how it goes on.
   if (!is_given("engine")) config.engine = "auto";
+  // The same workers, if the processes that were started now can share them out; else one each.
+  if (!is_given("workers") && config.workers % launched_processes() != 0) config.workers = 0;
   return config;
 }
 

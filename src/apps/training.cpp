@@ -183,11 +183,12 @@ class Training {
   int run() {
     Collectives& processes = job_.between_processes();
     require_same_settings(processes, config_);
+    check_method_suits(config_, job_);
     data_ = open_data(config_, data_search_path());
     require_same_data(processes, *data_);
     const auto model = build_model(config_, *data_->train, InitialWeights::kLater);
     set_compute_threads(config_, *model, job_.host_size());
-    check_workers(config_, *data_, job_.size());
+    check_workers(config_, *data_, job_.size(), {job_.first_rank(), job_.local_size()});
     // Read once more by the worker that needs it: here only to know that it can be.
     if (!config_.init.empty() && request_.resume.empty()) initialize_from(config_.init, *model);
     if (job_.process() == 0) prepare_run(*model);
@@ -302,17 +303,37 @@ void check_names(const RunConfig& config) {
 
 std::unique_ptr<Job> join_job(RunConfig& config) {
   if (config.engine == "auto") config.engine = default_engine();
+  engines().find(config.engine);
+  const int processes = launched_processes();
+  if (processes > 1 && (config.engine == "threads" || config.engine == "nccl")) {
+    throw ConfigError("--engine " + config.engine +
+                      " lives in one process, but a launcher started " + std::to_string(processes) +
+                      ", each of which would train alone: leave " +
+                      "--engine out, or start one process");
+  }
+  if (config.engine == "nccl") {
+    if (config.device == "cpu") config.device = "cuda";  // what else could it sum on
+    parse_device(config.device);
+    if (!config.world.empty()) {
+      throw ConfigError(
+          "--engine nccl gives worker n the GPU n: leave out --world, or use "
+          "--engine threads");
+    }
+  }
   auto job = engines().make(config.engine, {.workers = static_cast<int>(config.workers)});
   config.workers = job->size();
-  if (config.method == "local" && job->size() > 1) {
-    throw ConfigError("--method local trains one worker alone, but there are " +
-                      std::to_string(job->size()) + ": give --method all-reduce");
-  }
-  if (config.method == "data-parallel" && job->processes() > 1) {
-    throw ConfigError("--method data-parallel lives in one process, but there are " +
-                      std::to_string(job->processes()) + ": use --method all-reduce");
-  }
   return job;
+}
+
+void check_method_suits(const RunConfig& config, const Job& job) {
+  if (config.method == "local" && job.size() > 1) {
+    throw ConfigError("--method local trains one worker alone, but there are " +
+                      std::to_string(job.size()) + ": give --method all-reduce");
+  }
+  if (config.method == "data-parallel" && job.processes() > 1) {
+    throw ConfigError("--method data-parallel lives in one process, but there are " +
+                      std::to_string(job.processes()) + ": use --method all-reduce");
+  }
 }
 
 const std::vector<std::string>& changeable_on_resume() {

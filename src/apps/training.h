@@ -29,8 +29,11 @@ struct TrainRequest {
 void check_names(const RunConfig& config);
 
 // This process's part of the job that the configuration asks for; writes the engine and the number
-// of workers that were left to us into it. Throws ConfigError when the method cannot work so.
+// of workers that were left to us into it. Throws ConfigError when it cannot be had so.
 std::unique_ptr<Job> join_job(RunConfig& config);
+
+// Throws ConfigError when the method cannot work in such a job.
+void check_method_suits(const RunConfig& config, const Job& job);
 
 // Settings that may differ when a run goes on; anything else would make it another run.
 const std::vector<std::string>& changeable_on_resume();

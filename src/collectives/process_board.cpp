@@ -1,18 +1,17 @@
 #include "collectives/process_board.h"
 
 #include <sched.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "collectives/farewell.h"
 #include "collectives/peer_memory.h"
+#include "collectives/process_life.h"
 #include "core/error.h"
 
 namespace cohort {
@@ -20,31 +19,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kInterval{100};
 constexpr std::size_t kCacheLine = 64;
-
-// What the system says of a process: when it began, and nothing once it has ended.
-std::optional<std::uint64_t> start_of_living_process(std::int64_t pid) {
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/%lld/stat", static_cast<long long>(pid));
-  std::FILE* file = std::fopen(path, "re");
-  if (file == nullptr) return std::nullopt;
-  char text[1024];
-  const std::size_t length = std::fread(text, 1, sizeof text - 1, file);
-  std::fclose(file);
-  text[length] = '\0';
-  // The name, in parentheses, may hold anything: the fields are counted from its end.
-  const char* field = std::strrchr(text, ')');
-  if (field == nullptr || std::strlen(field) < 3) return std::nullopt;
-  if (field[2] == 'Z' || field[2] == 'X') return std::nullopt;
-  for (int i = 0; i < 20 && field != nullptr; ++i) field = std::strchr(field + 1, ' ');
-  if (field == nullptr) return std::nullopt;
-  return std::strtoull(field, nullptr, 10);
-}
-
-// Processes that see different process numbers can only listen for each other.
-std::uint64_t process_number_space() {
-  struct stat status {};
-  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
-}
 
 }  // namespace
 
@@ -70,7 +44,7 @@ std::string FailureNote::read() const {
 }
 
 struct alignas(kCacheLine) ProcessBoard::Entry {
-  enum Status : std::uint32_t { kAbsent, kPresent, kEnded };
+  enum Status : std::uint32_t { kAbsent, kComing, kPresent, kEnded };
   std::atomic<std::uint32_t> status;
   std::atomic<std::uint32_t> heartbeat;
   std::atomic<std::int64_t> pid;
@@ -133,6 +107,11 @@ Activity& ProcessBoard::activity(int process, int index) const {
 
 void ProcessBoard::sign_in() {
   Entry& own = entry(own_);
+  std::uint32_t absent = Entry::kAbsent;
+  if (!own.status.compare_exchange_strong(absent, Entry::kComing)) {
+    throw PeerError(name(own_) + " is there already: two processes were started as the same one " +
+                    "of a job");
+  }
   own.pid.store(getpid());
   own.start.store(start_of_living_process(getpid()).value_or(0));
   own.number_space.store(process_number_space());
@@ -178,7 +157,7 @@ void ProcessBoard::wait_for_all(Deadline deadline) const {
   while (true) {
     std::string missing;
     for (int process = 0; process < size(); ++process) {
-      if (entry(process).status.load() != Entry::kAbsent) continue;
+      if (entry(process).status.load() >= Entry::kPresent) continue;
       missing += (missing.empty() ? "" : ", ") + list_of(ranks_[process]);
     }
     if (missing.empty()) return;

@@ -50,7 +50,8 @@ class ProcessBoard {
   static std::size_t bytes(const Ranks& ranks);
 
   // `memory` are zeros, or a board that other processes use; it must outlive this object. `failed`
-  // is called on the watchdog's thread, with a message, for every process that is lost.
+  // is called on the watchdog's thread, with a message, for every process that is lost. Throws
+  // PeerError when another process has come as this one.
   ProcessBoard(std::byte* memory, Ranks ranks, int own, std::chrono::milliseconds silence,
                std::function<void(const std::string&)> failed);
   ProcessBoard(const ProcessBoard&) = delete;

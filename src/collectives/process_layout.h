@@ -1,5 +1,5 @@
 // How the memory that processes share is laid out: the board, then channel after channel; and what
-// is where in it. For process_shared.cpp alone.
+// is where in it. For process_owner.h and process_channel.h alone.
 #pragma once
 
 #include <algorithm>

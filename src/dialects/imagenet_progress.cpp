@@ -83,7 +83,7 @@ class ImagenetProgress final : public Progress {
     }
     print(fmt::format("=> loading checkpoint '{}'", options_.resume));
     print(fmt::format("=> loaded checkpoint '{}' (epoch {})", options_.resume,
-                      options_.first_epoch + first_step / steps_per_epoch_));
+                      options_.first_epoch + static_cast<Step>(plan.first_epoch)));
   }
 
   void step(Step) override {}

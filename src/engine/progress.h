@@ -17,6 +17,7 @@ namespace cohort {
 struct ProgressPlan {
   Step total_steps = 0;
   Step steps_per_epoch = 1;
+  double first_epoch = 0;  // epochs behind the first step, when the run goes on
 };
 
 class Progress {

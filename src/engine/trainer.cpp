@@ -99,7 +99,8 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   event(done_ == 0 ? "start" : "resume", fmt::format("from step {}", done_));
   parts_.method.start(parts_.replica);
   clock_offsets_ = parts_.group.clock_offsets();
-  parts_.progress.begin({options_.total_steps, parts_.order.steps_per_epoch()}, done_);
+  parts_.progress.begin({options_.total_steps, parts_.order.steps_per_epoch(), epoch_at(done_)},
+                        done_);
   try {
     train_until_done(stop);
   } catch (...) {
@@ -133,7 +134,14 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
   stopping_ = parts_.group.any(stop);
   while (done_ < options_.total_steps && !stopping_ && !target_reached()) {
     one_step(loader, step);
-    if (done_ % options_.agree_every_steps == 0) stopping_ = parts_.group.any(stop);
+    if (done_ % options_.agree_every_steps == 0) {
+      stopping_ = parts_.group.any(stop);
+    } else if (stop && !stop_noted_) {
+      parts_.progress.note(
+          "stopping at the next average of the models, at step " +
+          std::to_string((done_ / options_.agree_every_steps + 1) * options_.agree_every_steps));
+      stop_noted_ = true;
+    }
     const std::int64_t epochs = parts_.order.epochs_ended_at(done_);
     const bool evaluation =
         options_.eval_every_epochs > 0 && epochs > 0 && epochs % options_.eval_every_epochs == 0;

@@ -118,6 +118,7 @@ class Trainer {
   Step evaluated_ = -1;        // when the model was last evaluated
   Step saved_ = -1;            // when it was last saved
   bool stopping_ = false;      // agreed upon
+  bool stop_noted_ = false;    // the user knows that it will take a while
   bool best_unsaved_ = false;  // the newest evaluation is the best so far
   double earlier_seconds_ = 0;
   Clock::time_point start_;

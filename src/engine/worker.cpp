@@ -9,6 +9,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -143,17 +144,19 @@ TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progres
           .traffic = [this] { return traffic(); }};
 }
 
-void check_workers(const RunConfig& config, const DataSplits& data, int workers) {
+void check_workers(const RunConfig& config, const DataSplits& data, int workers, Range local) {
   std::set<int> gpus;
   for (Rank rank = 0; rank < workers; ++rank) {
     const WorkerPlace place{rank, workers, rank};
     const at::Device device = worker_device(config, place);
     // libtorch runs the backward passes of one process on one thread a GPU, one after another.
-    if (device.is_cuda() && !gpus.insert(device.index()).second &&
-        config.batch_norm == "synchronised" && config.engine == "threads") {
+    const bool here = rank >= local.begin && rank < local.end();
+    if (here && device.is_cuda() && !gpus.insert(device.index()).second &&
+        config.batch_norm == "synchronised") {
       throw ConfigError(
           "--batch-norm synchronised needs a GPU for each worker of a process: workers that share "
-          "one would wait for each other for ever; use --engine mpi, or another --batch-norm");
+          "one would wait for each other for ever; use mpirun with one worker a process, or "
+          "another --batch-norm");
     }
     if (rank > 0 && config.partition == "none") continue;  // the same for all
     const SampleOrder order = sample_order(config, *data.train, place);
@@ -243,7 +246,14 @@ void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Me
     run(0);
   } else {
     std::vector<std::thread> threads;
-    for (std::size_t index = 0; index < members.size(); ++index) threads.emplace_back(run, index);
+    try {
+      for (std::size_t index = 0; index < members.size(); ++index) threads.emplace_back(run, index);
+    } catch (const std::system_error& error) {
+      for (const Membership& member : members) member.leave("no thread for it");
+      for (std::thread& thread : threads) thread.join();
+      throw RunError("there are no threads left for " + std::to_string(members.size()) +
+                     " workers: " + error.what());
+    }
     if (!endings.wait(kGrace) && stuck) {
       std::string text = message_of(endings.cause());
       for (const std::size_t index : endings.running()) {

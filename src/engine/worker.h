@@ -69,8 +69,8 @@ class Worker {
 };
 
 // Whatever would keep a worker from being built with this configuration is thrown here, without
-// building one: before anything is written.
-void check_workers(const RunConfig& config, const DataSplits& data, int workers);
+// building one: before anything is written. `local`: the ranks that live in this process.
+void check_workers(const RunConfig& config, const DataSplits& data, int workers, Range local);
 
 // Builds a worker for each member and runs body(worker) for it on a thread of its own, with
 // config.threads compute threads; returns when all have ended. A body that throws leaves its group,

@@ -17,74 +17,10 @@
 #include "collectives/shared_memory.h"
 #include "core/error.h"
 #include "launch/environment.h"
+#include "launch/process_ranks.h"
 
 namespace cohort {
 namespace {
-
-// The channels between processes.
-enum Channel : int { kControl, kGradients, kMain, kChannels };
-
-// Notes whether anything went wrong, for the job's end.
-class Noted final : public Collectives {
- public:
-  Noted(std::unique_ptr<Collectives> inner, std::shared_ptr<std::atomic<bool>> failed)
-      : inner_(std::move(inner)), failed_(std::move(failed)) {}
-
-  Rank rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  void all_reduce(std::span<float> values, Deadline deadline) override {
-    noting([&] { inner_->all_reduce(values, deadline); });
-  }
-  std::vector<Bytes> all_gather(std::span<const std::byte> own, Deadline deadline) override {
-    std::vector<Bytes> all;
-    noting([&] { all = inner_->all_gather(own, deadline); });
-    return all;
-  }
-  void broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) override {
-    noting([&] { inner_->broadcast(bytes, root, deadline); });
-  }
-  void barrier(Deadline deadline) override {
-    noting([&] { inner_->barrier(deadline); });
-  }
-  void leave(const std::string& reason) override {
-    failed_->store(true);
-    inner_->leave(reason);
-  }
-  Traffic traffic() const override { return inner_->traffic(); }
-
- private:
-  template <class Operation>
-  void noting(Operation&& operation) {
-    try {
-      operation();
-    } catch (...) {
-      failed_->store(true);
-      throw;
-    }
-  }
-
-  std::unique_ptr<Collectives> inner_;
-  std::shared_ptr<std::atomic<bool>> failed_;
-};
-
-// Who runs where, as every process knows it.
-struct Layout {
-  int processes = 1;
-  int process = 0;
-  int local_size = 1;                              // ranks a process
-  GroupTable hosts = {{0}};                        // by host: its processes
-  std::vector<std::string> names = {"this host"};  // by host
-  int host = 0;                                    // this process's
-  int host_index = 0;                              // of this process in it
-
-  bool leads() const { return host_index == 0; }
-  std::vector<Rank> ranks_of(int some_process) const {
-    std::vector<Rank> ranks;
-    for (int i = 0; i < local_size; ++i) ranks.push_back(some_process * local_size + i);
-    return ranks;
-  }
-  const std::vector<Rank>& neighbours() const { return hosts[host]; }
-};
 
 void initialise(const JobOptions& options, bool& ours) {
   const auto place = detect_place([](const char* name) { return std::getenv(name); });
@@ -122,16 +58,6 @@ void initialise(const JobOptions& options, bool& ours) {
   }
 }
 
-int ranks_per_process(int workers, int processes) {
-  if (workers == 0) return 1;
-  if (workers < processes || workers % processes != 0) {
-    throw ConfigError("--workers " + std::to_string(workers) + " cannot be shared out evenly to " +
-                      std::to_string(processes) + " processes; use a multiple of " +
-                      std::to_string(processes) + ", or start another number of processes");
-  }
-  return workers / processes;
-}
-
 // All processes are there by then, so that the calls without deadline that follow end at once.
 void wait_for_start(Deadline deadline) {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -156,8 +82,8 @@ MPI_Comm host_communicator(int process, int processes_per_host) {
   return host;
 }
 
-Layout survey(const JobOptions& options, MPI_Comm host) {
-  Layout layout;
+ProcessPlan survey(const JobOptions& options, MPI_Comm host) {
+  ProcessPlan layout;
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &layout.processes), "MPI_Comm_size");
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &layout.process), "MPI_Comm_rank");
   check_mpi(MPI_Comm_rank(host, &layout.host_index), "MPI_Comm_rank");
@@ -194,12 +120,9 @@ Layout survey(const JobOptions& options, MPI_Comm host) {
 }
 
 // Shares memory with the other processes of the host. The name goes round, or why there is none.
-std::shared_ptr<ProcessShared> share(const Layout& layout, const JobOptions& options, MPI_Comm host,
-                                     Deadline deadline) {
-  ProcessGroup group;
-  for (const int process : layout.neighbours()) group.ranks.push_back(layout.ranks_of(process));
-  group.channels = kChannels;
-  group.silence = options.silence;
+std::shared_ptr<ProcessShared> share(const ProcessPlan& layout, const JobOptions& options,
+                                     MPI_Comm host, Deadline deadline) {
+  const ProcessGroup group = layout.host_group(options.silence);
   std::shared_ptr<ProcessShared> shared;
   char message[1024] = "";
   if (layout.leads()) {
@@ -229,9 +152,9 @@ class MpiJob final : public Job {
     const MPI_Comm host = host_communicator(process, processes_per_host);
     layout_ = survey(options, host);
     if (layout_.neighbours().size() > 1) shared_ = share(layout_, options, host, deadline);
-    name_activities();
+    activities_ = activities_of(layout_, shared_);
     if (layout_.hosts.size() > 1) connect_hosts(deadline);
-    main_ = noted(between(kMain));
+    main_ = note_failures(between(kMain), failed_);
   }
   MpiJob(const MpiJob&) = delete;
   MpiJob& operator=(const MpiJob&) = delete;
@@ -251,41 +174,20 @@ class MpiJob final : public Job {
 
   int processes() const override { return layout_.processes; }
   int process() const override { return layout_.process; }
-  int size() const override { return layout_.processes * layout_.local_size; }
-  Rank first_rank() const override { return layout_.process * layout_.local_size; }
+  int size() const override { return layout_.size(); }
+  Rank first_rank() const override { return layout_.first_rank(); }
   int local_size() const override { return layout_.local_size; }
-  int host_size() const override {
-    return static_cast<int>(layout_.neighbours().size()) * layout_.local_size;
-  }
+  int host_size() const override { return layout_.host_size(); }
   Collectives& between_processes() override { return *main_; }
 
   std::vector<Membership> join() override {
-    auto control = members(kControl);
-    auto gradients = members(kGradients);
-    std::vector<Membership> all(layout_.local_size);
-    for (int i = 0; i < layout_.local_size; ++i) {
-      Membership& member = all[i];
-      member.rank = first_rank() + i;
-      member.size = size();
-      member.host_rank = layout_.host_index * layout_.local_size + i;
-      member.host_size = host_size();
-      member.control = std::move(control[i]);
-      member.gradients = std::move(gradients[i]);
-      member.activity = activities_[i];
-    }
-    return all;
+    return join_processes(
+        layout_, activities_, [this](Channel channel) { return between(channel); }, failed_);
   }
 
   void skip_farewell() override { failed_->store(true); }
 
  private:
-  void name_activities() {
-    for (int i = 0; i < layout_.local_size; ++i) {
-      activities_.push_back(shared_ ? shared_->activity(layout_.host_index, i)
-                                    : std::make_shared<Activity>());
-    }
-  }
-
   void connect_hosts(Deadline deadline) {
     MPI_Comm leaders = MPI_COMM_NULL;
     check_mpi(MPI_Comm_split(MPI_COMM_WORLD, layout_.leads() ? 0 : MPI_UNDEFINED, layout_.process,
@@ -332,39 +234,10 @@ class MpiJob final : public Job {
                              layout_.process);
   }
 
-  // One for each rank of this process.
-  std::vector<std::unique_ptr<Collectives>> members(Channel channel) {
-    std::vector<std::unique_ptr<Collectives>> all;
-    if (layout_.local_size == 1) {
-      all.push_back(noted(between(channel)));
-      return all;
-    }
-    auto threads = make_shared_memory_group(
-        layout_.local_size, MemberNames{layout_.ranks_of(layout_.process), activities_});
-    if (layout_.processes == 1) {
-      for (auto& thread : threads) all.push_back(noted(std::move(thread)));
-      return all;
-    }
-    GroupTable table;
-    for (int process = 0; process < layout_.processes; ++process) {
-      table.push_back(layout_.ranks_of(process));
-    }
-    const std::shared_ptr<Collectives> outer = between(channel);
-    for (int i = 0; i < layout_.local_size; ++i) {
-      all.push_back(
-          noted(make_hierarchical(std::move(threads[i]), outer, table, first_rank() + i)));
-    }
-    return all;
-  }
-
-  std::unique_ptr<Collectives> noted(std::unique_ptr<Collectives> collectives) const {
-    return std::make_unique<Noted>(std::move(collectives), failed_);
-  }
-
   JobOptions options_;
   bool ours_ = false;  // MPI was initialised here
-  Layout layout_;
-  std::shared_ptr<std::atomic<bool>> failed_ = std::make_shared<std::atomic<bool>>(false);
+  ProcessPlan layout_;
+  FailureFlag failed_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<ProcessShared> shared_;  // null where this process is alone on its host
   std::vector<std::shared_ptr<Activity>> activities_;  // of the ranks that live here
   std::shared_ptr<MpiLink> link_;                      // on leaders of several hosts

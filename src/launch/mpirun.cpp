@@ -83,13 +83,14 @@ std::string named_engine(const std::vector<std::string>& arguments) {
 std::vector<std::string> program_arguments(const LaunchRequest& request) {
   std::vector<std::string> arguments = request.arguments;
   if (arguments.empty()) throw ConfigError("what to launch? Such as: -- train --model resnet20");
-  const std::string engine = named_engine(arguments);
-  if (engine == "threads") {
-    throw ConfigError("--engine threads needs no launcher: each of the " +
+  const std::string named = named_engine(arguments);
+  const std::string engine = named.empty() ? request.engine : named;
+  if (engine == "threads" || engine == "nccl") {
+    throw ConfigError("--engine " + engine + " needs no launcher: each of the " +
                       std::to_string(request.processes) + " processes would train alone; leave " +
                       "--engine out, or " + with_threads(request));
   }
-  if (engine.empty() && arguments.front() == "train") {
+  if (named.empty() && arguments.front() == "train") {
     arguments.insert(arguments.end(), {std::string(kEngineFlag), request.engine});
   }
   return arguments;

@@ -5,6 +5,7 @@
 #ifdef COHORT_WITH_NCCL
 #include "launch/nccl_job.h"
 #endif
+#include "launch/processes_job.h"
 #include "launch/threads_job.h"
 
 namespace cohort {
@@ -14,6 +15,8 @@ const EngineRegistry& engines() {
       "engine",
       {
           {"threads", "replicas as threads of one process", make_threads_job},
+          {"processes", "processes of one host that torchrun started, without MPI",
+           make_processes_job},
 #ifdef COHORT_WITH_MPI
           {"mpi", "processes started by mpirun or srun, on one host or many", make_mpi_job},
 #endif

@@ -18,6 +18,7 @@ namespace cohort {
 namespace {
 
 constexpr int kLookEvery_ms = 50;
+constexpr int kReadsARound = 16;  // then stop requests and the child's end are looked for
 constexpr std::chrono::seconds kHardStopAfter{10};
 // A launcher that has not started the processes yet forgets the signal, or is ended by it.
 constexpr std::chrono::seconds kStartTime{2};
@@ -55,10 +56,10 @@ class Descriptor {
   ::_exit(kNotStarted);
 }
 
-// Reads what is there. False at the end of the stream.
+// Reads what is there, up to 1 MiB. False at the end of the stream.
 bool relay(int from, const Supervision& supervision) {
   std::array<char, 65536> buffer;
-  for (;;) {
+  for (int i = 0; i < kReadsARound; ++i) {
     const ssize_t count = ::read(from, buffer.data(), buffer.size());
     if (count > 0) {
       supervision.errors({buffer.data(), static_cast<std::size_t>(count)});
@@ -68,6 +69,7 @@ bool relay(int from, const Supervision& supervision) {
       return errno == EAGAIN;
     }
   }
+  return true;
 }
 
 // Passes stop requests on to the child.

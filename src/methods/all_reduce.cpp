@@ -19,7 +19,8 @@ class AllReduce final : public UpdateMethod {
     if (alone()) return;
     require_same_model(replica, *options_.control, deadline());
     copy_from_first_rank(replica, *options_.control, deadline());
-    exchange_.emplace(*options_.gradients, options_.gradients_on_device, options_.patience);
+    exchange_.emplace(*options_.gradients, options_.gradients_on_device, options_.patience,
+                      options_.arrivals);
     segments_.clear();
     for (const Replica::Segment& segment : replica.segments()) {
       segments_.push_back({segment.range.begin, segment.range.size + segment.padding});
@@ -37,7 +38,6 @@ class AllReduce final : public UpdateMethod {
     const auto bucket = static_cast<std::size_t>(bucket_at(buckets_, range.begin));
     missing_[bucket] -= range.size;
     while (next_ < order_.size() && missing_[static_cast<std::size_t>(order_[next_])] == 0) {
-      if (options_.arrivals != nullptr) options_.arrivals->arrived();
       exchange_->submit(replica.gradients(), buckets_[static_cast<std::size_t>(order_[next_])]);
       ++next_;
     }
@@ -54,7 +54,9 @@ class AllReduce final : public UpdateMethod {
       if ((info.step + 1) % options_.average_every == 0) average(replica);
     } else {
       COHORT_CHECK(next_ == order_.size(), "all gradients of a step are ready");
+      options_.doing(Phase::kExchanging);
       exchange_->wait();
+      options_.doing(Phase::kUpdating);
       replica.apply_gradients(info.lr, 1.0 / options_.size);
       begin_next_step();
     }
@@ -123,6 +125,7 @@ class AllReduce final : public UpdateMethod {
   }
 
   void average(Replica& replica) {
+    options_.doing(Phase::kExchanging);
     const auto mean = [&](const at::Tensor& values) {
       sum_over_ranks(*options_.gradients, options_.gradients_on_device, values, deadline());
       values.div_(options_.size);

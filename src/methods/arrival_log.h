@@ -3,7 +3,8 @@
 // How long a phase took cannot say who is slow: in a synchronous step everybody waits for the last
 // one, and the waiting shows in the clocks of those who were early. When each bucket was ready can.
 //
-// Written by the threads that load and compute, which take turns; read between steps.
+// Written by the threads that load, compute and exchange, which take turns: nobody begins a step
+// before the last bucket of the one before is summed. Read between steps.
 #pragma once
 
 #include <utility>

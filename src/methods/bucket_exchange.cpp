@@ -56,10 +56,11 @@ void broadcast_from(Collectives& collectives, Rank root, const at::Tensor& value
 }
 
 BucketExchange::BucketExchange(Collectives& collectives, bool on_device,
-                               std::chrono::nanoseconds patience)
+                               std::chrono::nanoseconds patience, ArrivalLog* arrivals)
     : collectives_(collectives),
       on_device_(on_device),
       patience_(patience),
+      arrivals_(arrivals),
       thread_([this] { run(); }) {}
 
 BucketExchange::~BucketExchange() {
@@ -74,6 +75,7 @@ BucketExchange::~BucketExchange() {
 
 void BucketExchange::submit(const at::Tensor& arena, Range range) {
   Work work{arena.narrow(0, range.begin, range.size), marker(arena.device())};
+  if (arrivals_ != nullptr && !work.wait_until_complete) arrivals_->arrived();
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(work));
@@ -114,7 +116,10 @@ void BucketExchange::run() {
 }
 
 void BucketExchange::sum(const Work& work) {
-  if (work.wait_until_complete) work.wait_until_complete();
+  if (work.wait_until_complete) {
+    work.wait_until_complete();
+    if (arrivals_ != nullptr) arrivals_->arrived();
+  }
   sum_over_ranks(collectives_, on_device_, work.values, deadline_in(patience_));
 }
 

@@ -15,6 +15,7 @@
 
 #include "collectives/collectives.h"
 #include "core/types.h"
+#include "methods/arrival_log.h"
 
 namespace cohort {
 
@@ -22,8 +23,9 @@ class BucketExchange {
  public:
   // `collectives` sums in main memory, or, with `on_device`, where the arena lies; `arena` is
   // copied through main memory where the two differ. Both outlive this object. `patience` is how
-  // long one sum may wait for the other ranks.
-  BucketExchange(Collectives& collectives, bool on_device, std::chrono::nanoseconds patience);
+  // long one sum may wait for the other ranks. `arrivals` is told when each bucket is complete.
+  BucketExchange(Collectives& collectives, bool on_device, std::chrono::nanoseconds patience,
+                 ArrivalLog* arrivals = nullptr);
   ~BucketExchange();  // what is submitted but not begun is dropped
   BucketExchange(const BucketExchange&) = delete;
   BucketExchange& operator=(const BucketExchange&) = delete;
@@ -47,6 +49,7 @@ class BucketExchange {
   Collectives& collectives_;
   bool on_device_;
   std::chrono::nanoseconds patience_;
+  ArrivalLog* arrivals_;
 
   std::mutex mutex_;  // guards everything below
   std::condition_variable changed_;

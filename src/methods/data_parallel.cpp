@@ -25,14 +25,17 @@ class DataParallel final : public UpdateMethod {
       replica.apply_gradients(info.lr);
       return;
     }
-    if (options_.arrivals != nullptr) options_.arrivals->arrived();
-    sum_over_ranks(*options_.gradients, options_.gradients_on_device, replica.gradients(),
-                   deadline());
-    if (options_.rank == 0) replica.apply_gradients(info.lr, 1.0 / options_.size);
-    broadcast_from(*options_.control, 0, replica.parameters(), deadline());
+    // Before they change: what the gradients were computed with.
     if (options_.compare_every > 0 && (info.step + 1) % options_.compare_every == 0) {
       compare_replicas(replica, *options_.control, info.step, deadline());
     }
+    if (options_.arrivals != nullptr) options_.arrivals->arrived();
+    options_.doing(Phase::kExchanging);
+    sum_over_ranks(*options_.gradients, options_.gradients_on_device, replica.gradients(),
+                   deadline());
+    options_.doing(Phase::kUpdating);
+    if (options_.rank == 0) replica.apply_gradients(info.lr, 1.0 / options_.size);
+    broadcast_from(*options_.control, 0, replica.parameters(), deadline());
   }
 
   void settle(Replica& replica) override { settle_statistics(replica, options_); }

@@ -69,6 +69,10 @@ struct MethodOptions {
   Step average_every = 1;  // steps that each rank takes alone before the models are averaged
   Step compare_every = 0;  // steps between comparisons of the replicas; 0: never
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a rank that is late
+
+  void doing(Phase phase) const {
+    if (activity != nullptr) activity->set(phase);
+  }
 };
 
 using MethodRegistry = Registry<UpdateMethod, const MethodOptions&>;

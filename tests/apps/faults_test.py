@@ -90,6 +90,14 @@ class FaultsOfOneRank(JobTest):
                                                       r"at step 7, loading data")
                 job.assert_nothing_left()
 
+    def test_a_worker_that_hangs_in_its_own_code_does_not_keep_the_process(self):
+        self.need_failpoints()
+        start = time.monotonic()
+        result = self.cohort(*TRAIN, "--name", "a", "--workers", 2, "--peer-timeout", 1,
+                             "--failpoints", "training.compute.rank1=sleep:60000@5", status=1)
+        self.assertLess(time.monotonic() - start, 30)
+        self.assertRegex(result.stderr, "rank 1 has not come .*; rank 1 hangs at step 4")
+
     def test_a_run_whose_launcher_is_killed_ends(self):
         job = self.train_slowly("launch", "a")
         job.process.kill()
@@ -144,6 +152,12 @@ class DifferentStarts(JobTest):
                      "process 1 has other settings than process 0: lr is 0.2 instead of 0.1")
         self.refused(TRAIN, ["train", *changed(TRAIN[1:], model="resnet20")],
                      'process 1 has other settings than process 0: model is "resnet20"')
+        self.refused(TRAIN, ["train", *changed(TRAIN[1:], method="local")],
+                     'process 1 has other settings than process 0: method is "local"')
+
+    def test_engines_of_one_process_refuse_several(self):
+        self.refused([*TRAIN, "--engine", "threads"], [*TRAIN, "--engine", "threads"],
+                     "--engine threads lives in one process, but a launcher started 2")
 
     def test_a_process_that_refuses_its_own_settings_ends_the_other(self):
         for wrong in ({"model": "resnet9"}, {"device": "cuda:99"}):

@@ -171,7 +171,7 @@ TEST(ImagenetProgress, TellsWhatItResumes) {
     Memory out;
     const auto progress =
         make_imagenet_progress(out.stream(), out.stream(), {.first_epoch = 0, .resume = "runs/a"});
-    progress->begin({.total_steps = 9, .steps_per_epoch = 3}, first);
+    progress->begin({.total_steps = 9, .steps_per_epoch = 3, .first_epoch = 2.4}, first);
     EXPECT_EQ(out.text(), first == 0 ? "=> no checkpoint found at 'runs/a'\n"
                                      : "=> loading checkpoint 'runs/a'\n"
                                        "=> loaded checkpoint 'runs/a' (epoch 2)\n");

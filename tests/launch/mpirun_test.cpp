@@ -92,13 +92,18 @@ TEST_F(Launch, LetsSshNeitherAskNorWaitForLong) {
 
 TEST_F(Launch, KeepsTheEngineThatTheCommandNames) {
   install("mpirun");
-  request_.arguments = {"train", "--engine", "nccl"};
-  EXPECT_THAT(line(), testing::EndsWith("train --engine nccl"));
+  request_.arguments = {"train", "--engine", "processes"};
+  EXPECT_THAT(line(), testing::EndsWith("train --engine processes"));
   request_.arguments = {"train", "--engine=mpi"};
   EXPECT_THAT(line(), testing::EndsWith("train --engine=mpi"));
   request_.arguments = {"bench", "all-reduce"};
   EXPECT_THAT(line(), testing::EndsWith("bench all-reduce"));
   request_.arguments = {"train", "--engine=threads"};
+  EXPECT_THAT(refusal(), HasSubstr("needs no launcher"));
+  request_.arguments = {"train", "--engine", "nccl"};
+  EXPECT_THAT(refusal(), HasSubstr("needs no launcher"));
+  request_.arguments = {"train"};
+  request_.engine = "threads";
   EXPECT_THAT(refusal(), HasSubstr("needs no launcher"));
 }
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "core/clock.h"
 
@@ -47,6 +49,24 @@ TEST(Supervise, EndsAJobThatIsAskedTwice) {
   const End end = run_script(
       "trap '' USR1; trap 'exit 9' TERM; echo ready >&2; while :; do sleep 0.05; done", 2);
   EXPECT_EQ(end.status, 9);
+}
+
+TEST(Supervise, EndsAJobThatFloodsItsErrorStream) {
+  std::size_t received = 0;
+  const Clock::time_point start = Clock::now();
+  const int status = supervise({"/bin/sh", "-c", "exec yes flood >&2"},
+                               {.errors =
+                                    [&](std::string_view text) {
+                                      received += text.size();
+                                      // Slower than the flood, which so never ebbs.
+                                      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                                      if (seconds_between(start, Clock::now()) > 20) {
+                                        throw std::runtime_error("nobody looked");
+                                      }
+                                    },
+                                .stops = [&] { return received > 0 ? 2 : 0; }});
+  EXPECT_EQ(status, 128 + SIGTERM);
+  EXPECT_LT(seconds_between(start, Clock::now()), 10);
 }
 
 TEST(Supervise, DoesNotWaitForAStrayThatHoldsTheStreamOpen) {

@@ -1,0 +1,137 @@
+#include "launch/process_ranks.h"
+
+#include <utility>
+
+#include "collectives/shared_memory.h"
+#include "core/error.h"
+
+namespace cohort {
+namespace {
+
+class Noted final : public Collectives {
+ public:
+  Noted(std::unique_ptr<Collectives> inner, FailureFlag failed)
+      : inner_(std::move(inner)), failed_(std::move(failed)) {}
+
+  Rank rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  void all_reduce(std::span<float> values, Deadline deadline) override {
+    noting([&] { inner_->all_reduce(values, deadline); });
+  }
+  std::vector<Bytes> all_gather(std::span<const std::byte> own, Deadline deadline) override {
+    std::vector<Bytes> all;
+    noting([&] { all = inner_->all_gather(own, deadline); });
+    return all;
+  }
+  void broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) override {
+    noting([&] { inner_->broadcast(bytes, root, deadline); });
+  }
+  void barrier(Deadline deadline) override {
+    noting([&] { inner_->barrier(deadline); });
+  }
+  void leave(const std::string& reason) override {
+    failed_->store(true);
+    inner_->leave(reason);
+  }
+  Traffic traffic() const override { return inner_->traffic(); }
+
+ private:
+  template <class Operation>
+  void noting(Operation&& operation) {
+    try {
+      operation();
+    } catch (...) {
+      failed_->store(true);
+      throw;
+    }
+  }
+
+  std::unique_ptr<Collectives> inner_;
+  FailureFlag failed_;
+};
+
+// One for each rank of this process.
+std::vector<std::unique_ptr<Collectives>> members(
+    const ProcessPlan& plan, const std::vector<std::shared_ptr<Activity>>& activities,
+    const std::function<std::unique_ptr<Collectives>()>& between) {
+  std::vector<std::unique_ptr<Collectives>> all;
+  if (plan.local_size == 1) {
+    all.push_back(between());
+    return all;
+  }
+  auto threads = make_shared_memory_group(plan.local_size,
+                                          MemberNames{plan.ranks_of(plan.process), activities});
+  if (plan.processes == 1) return threads;
+  GroupTable table;
+  for (int process = 0; process < plan.processes; ++process) {
+    table.push_back(plan.ranks_of(process));
+  }
+  const std::shared_ptr<Collectives> outer = between();
+  for (int i = 0; i < plan.local_size; ++i) {
+    all.push_back(make_hierarchical(std::move(threads[i]), outer, table, plan.first_rank() + i));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Rank> ProcessPlan::ranks_of(int some_process) const {
+  std::vector<Rank> ranks;
+  for (int i = 0; i < local_size; ++i) ranks.push_back(some_process * local_size + i);
+  return ranks;
+}
+
+ProcessGroup ProcessPlan::host_group(std::chrono::milliseconds silence) const {
+  ProcessGroup group;
+  for (const int neighbour : neighbours()) group.ranks.push_back(ranks_of(neighbour));
+  group.channels = kChannels;
+  group.silence = silence;
+  return group;
+}
+
+int ranks_per_process(int workers, int processes) {
+  if (workers == 0) return 1;
+  if (workers < processes || workers % processes != 0) {
+    throw ConfigError("--workers " + std::to_string(workers) + " cannot be shared out evenly to " +
+                      std::to_string(processes) + " processes; use a multiple of " +
+                      std::to_string(processes) + ", or start another number of processes");
+  }
+  return workers / processes;
+}
+
+std::unique_ptr<Collectives> note_failures(std::unique_ptr<Collectives> collectives,
+                                           FailureFlag failed) {
+  return std::make_unique<Noted>(std::move(collectives), std::move(failed));
+}
+
+std::vector<std::shared_ptr<Activity>> activities_of(const ProcessPlan& plan,
+                                                     const std::shared_ptr<ProcessShared>& shared) {
+  std::vector<std::shared_ptr<Activity>> activities;
+  for (int i = 0; i < plan.local_size; ++i) {
+    activities.push_back(shared ? shared->activity(plan.host_index, i)
+                                : std::make_shared<Activity>());
+  }
+  return activities;
+}
+
+std::vector<Membership> join_processes(
+    const ProcessPlan& plan, const std::vector<std::shared_ptr<Activity>>& activities,
+    const std::function<std::unique_ptr<Collectives>(Channel)>& between,
+    const FailureFlag& failed) {
+  auto control = members(plan, activities, [&] { return between(kControl); });
+  auto gradients = members(plan, activities, [&] { return between(kGradients); });
+  std::vector<Membership> all(plan.local_size);
+  for (int i = 0; i < plan.local_size; ++i) {
+    Membership& member = all[i];
+    member.rank = plan.first_rank() + i;
+    member.size = plan.size();
+    member.host_rank = plan.host_index * plan.local_size + i;
+    member.host_size = plan.host_size();
+    member.control = note_failures(std::move(control[i]), failed);
+    member.gradients = note_failures(std::move(gradients[i]), failed);
+    member.activity = activities[i];
+  }
+  return all;
+}
+
+}  // namespace cohort
