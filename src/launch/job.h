@@ -46,8 +46,8 @@ struct JobOptions {
   std::chrono::milliseconds start_timeout = std::chrono::seconds(60);
 };
 
-// The engines by name: threads, and what this build found of mpi and nccl. Throws ConfigError when
-// the job cannot be had that way, saying what to change.
+// The engines by name: threads, processes, and what this build found of mpi and nccl. Throws
+// ConfigError when the job cannot be had that way, saying what to change.
 using EngineRegistry = Registry<Job, const JobOptions&>;
 const EngineRegistry& engines();
 
