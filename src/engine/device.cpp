@@ -23,8 +23,8 @@ c10::Device parse_device(const std::string& name) {
   const int index = std::stoi(digits);
   const int count = cuda_device_count();
   if (index >= count) {
-    throw ConfigError("--device " + name + ": there are " + std::to_string(count) +
-                      " GPUs, numbered from 0");
+    throw ConfigError("--device " + name + ": GPUs here: " + std::to_string(count) +
+                      ", numbered from 0; take one of them, or --device cpu");
   }
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }

@@ -23,6 +23,7 @@ class FaultsOfOneRank(JobTest):
         self.assertRegex(text, what + r".*\bat step \d+, \w+")
 
     def test_a_killed_rank_ends_the_others(self):
+        self.need_failpoints()
         for launcher in ("mpirun", "launch"):
             with self.subTest(launcher):
                 job = self.train_slowly(launcher, launcher)
