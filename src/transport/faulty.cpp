@@ -54,12 +54,12 @@ void FaultyTransport::wait(Deadline until) {
 }
 
 void FaultyTransport::close() {
+  inner_->close();  // first, so that a send that was delayed till now is refused
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
   }
   closed_changed_.notify_all();
-  inner_->close();
 }
 
 }  // namespace cohort
