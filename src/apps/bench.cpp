@@ -20,7 +20,7 @@ std::vector<std::string> settings_of_step() {
 }
 
 struct StepBench {
-  explicit StepBench(CLI::App& command) : flags(command, settings_of_step()) {
+  explicit StepBench(CLI::App& command) : flags(command, settings_of_step(), bench_defaults()) {
     command.add_option("--steps", steps, "steps to time")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();

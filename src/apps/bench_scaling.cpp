@@ -19,7 +19,9 @@ namespace cohort {
 namespace {
 
 struct ScalingBench {
-  explicit ScalingBench(CLI::App& command) : flags(command, step_settings()) {
+  explicit ScalingBench(CLI::App& command) : flags(command, step_settings(), bench_defaults()) {
+    command.get_option("--batch")->description("samples of all workers in a step");
+    command.get_option("--threads")->description("compute threads of a worker; 0: one");
     command.add_option("--modes", modes, "methods to compare")
         ->delimiter(',')
         ->capture_default_str();

@@ -17,12 +17,17 @@ const std::vector<std::string>& step_settings() {
   return names;
 }
 
-RunConfig bench_config(const ConfigFlags& flags) {
+RunConfig bench_defaults() {
   RunConfig defaults;
   defaults.data = "synthetic";
   defaults.lr = 0.01;
   defaults.weight_decay = 1e-4;
   defaults.check_replicas = 0;
+  return defaults;
+}
+
+RunConfig bench_config(const ConfigFlags& flags) {
+  const RunConfig defaults = bench_defaults();
   RunConfig config = flags.resolve(defaults);
   if (config.synthetic_shape == defaults.synthetic_shape) {
     const bool gray =

@@ -14,6 +14,9 @@ namespace cohort {
 // Settings that say what a step is, for ConfigFlags.
 const std::vector<std::string>& step_settings();
 
+// What a benchmark's settings are when nothing is said.
+RunConfig bench_defaults();
+
 // `flags` over defaults that suit a benchmark: generated images as the model's usual data set has
 // them, whole steps only, enough samples for a few steps of `workers`.
 RunConfig bench_config(const ConfigFlags& flags);

@@ -17,10 +17,10 @@ std::string help_text(const ConfigField& field) {
 
 }  // namespace
 
-ConfigFlags::ConfigFlags(CLI::App& command, std::vector<std::string> only) {
+ConfigFlags::ConfigFlags(CLI::App& command, std::vector<std::string> only,
+                         const RunConfig& defaults) {
   command.add_option("--config", config_file_, "JSON file of settings, or the run.json of a run")
       ->type_name("FILE");
-  const RunConfig defaults;
   for (const ConfigField& field : config_fields()) {
     if (!only.empty() && std::find(only.begin(), only.end(), field.name) == only.end()) continue;
     CLI::Option* option =

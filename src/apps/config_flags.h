@@ -14,7 +14,9 @@ namespace cohort {
 // outlive the parsing.
 class ConfigFlags {
  public:
-  explicit ConfigFlags(CLI::App& command, std::vector<std::string> only = {});
+  // `defaults` is what --help shows: the base that resolve() will be given.
+  explicit ConfigFlags(CLI::App& command, std::vector<std::string> only = {},
+                       const RunConfig& defaults = {});
 
   // `base`, then the file given by --config, then the flags. Throws ConfigError.
   RunConfig resolve(RunConfig base = {}) const;
