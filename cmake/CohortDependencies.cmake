@@ -2,12 +2,27 @@
 # the summary at the end says.
 find_package(Threads REQUIRED)
 find_package(nlohmann_json REQUIRED)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(OpenSSL REQUIRED COMPONENTS SSL Crypto)
 find_package(ZLIB REQUIRED)
 find_package(JPEG)
 find_package(PNG)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
+
+# Cairo has no CMake package of its own.
+find_package(PkgConfig)
+if(PkgConfig_FOUND)
+  pkg_check_modules(CAIRO cairo)
+endif()
+
+# Boost.Asio, headers alone. Whoever includes it does so with the same settings.
+find_path(COHORT_BOOST_INCLUDE boost/asio/io_context.hpp REQUIRED)
+mark_as_advanced(COHORT_BOOST_INCLUDE)
+add_library(cohort_asio INTERFACE)
+target_include_directories(cohort_asio SYSTEM INTERFACE ${COHORT_BOOST_INCLUDE})
+target_compile_definitions(cohort_asio INTERFACE BOOST_ASIO_NO_DEPRECATED
+                           BOOST_ERROR_CODE_HEADER_ONLY)
+target_link_libraries(cohort_asio INTERFACE Threads::Threads)
 
 # MPI's C interface only: the C++ one is gone from the standard. Finding it takes a C compiler.
 include(CheckLanguage)

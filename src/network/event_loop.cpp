@@ -1,0 +1,25 @@
+#include "network/event_loop.h"
+
+#include <sched.h>
+
+#include <boost/asio/io_context.hpp>
+
+#include "core/clock.h"
+
+namespace cohort {
+
+void run_attentively(boost::asio::io_context& io) {
+  Clock::time_point last = Clock::now();
+  while (!io.stopped()) {
+    if (io.poll() > 0) {
+      last = Clock::now();
+    } else if (Clock::now() - last < kAttention) {
+      ::sched_yield();
+    } else {
+      if (io.run_one() == 0) return;
+      last = Clock::now();
+    }
+  }
+}
+
+}  // namespace cohort

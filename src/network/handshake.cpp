@@ -1,0 +1,167 @@
+#include "network/handshake.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "network/crc32c.h"
+#include "network/little_endian.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::uint16_t kWantsSharedMemory = 1;
+constexpr std::byte kTlsHandshake{22};  // the first byte of what TLS clients say
+
+// Two bytes of roles, flags, two ranks, silence.
+void put_greeting(std::byte* to, const Greeting& greeting) {
+  to[0] = static_cast<std::byte>(greeting.self.role);
+  to[1] = static_cast<std::byte>(greeting.peer.role);
+  put_number(to + 2, greeting.shared_memory ? kWantsSharedMemory : std::uint16_t{0});
+  put_number(to + 4, static_cast<std::uint32_t>(greeting.self.rank));
+  put_number(to + 8, static_cast<std::uint32_t>(greeting.peer.rank));
+  put_number(to + 12, static_cast<std::uint32_t>(greeting.silence.count()));
+}
+
+std::optional<Identity> identity_of(const JobId& job, std::byte role, std::uint32_t rank) {
+  const bool known = role == static_cast<std::byte>(Role::kWorker) ||
+                     role == static_cast<std::byte>(Role::kServer);
+  if (!known || rank > static_cast<std::uint32_t>(std::numeric_limits<Rank>::max())) {
+    return std::nullopt;
+  }
+  return Identity{job, static_cast<Role>(role), static_cast<Rank>(rank)};
+}
+
+std::optional<Greeting> get_greeting(const FrameHeader& header,
+                                     std::span<const std::byte> payload) {
+  if (payload.size() != kGreetingBytes || header.checksum != crc32c(payload)) return std::nullopt;
+  const std::byte* from = payload.data();
+  const auto self = identity_of(header.job, from[0], get_number<std::uint32_t>(from + 4));
+  const auto peer = identity_of(header.job, from[1], get_number<std::uint32_t>(from + 8));
+  const auto flags = get_number<std::uint16_t>(from + 2);
+  const auto silence_ms = get_number<std::uint32_t>(from + 12);
+  if (!self || !peer || flags > kWantsSharedMemory || silence_ms == 0) return std::nullopt;
+  return Greeting{*self, *peer, flags == kWantsSharedMemory, std::chrono::milliseconds(silence_ms)};
+}
+
+std::string versions(std::uint16_t theirs) {
+  return "it speaks version " + std::to_string(theirs) + " of the protocol, this process version " +
+         std::to_string(kProtocolVersion) + "; use the same release of cohort everywhere";
+}
+
+// What a stranger, or a refusing peer, says goes to logs and terminals.
+std::string printable(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte value : bytes) {
+    const char letter = static_cast<char>(value);
+    text += letter >= ' ' && letter <= '~' ? letter : '?';
+  }
+  return text;
+}
+
+}  // namespace
+
+GreetingFrame encode_greeting(FrameType type, const Greeting& greeting) {
+  GreetingFrame frame;
+  const std::span payload = std::span(frame).subspan<kFrameHeaderBytes>();
+  put_greeting(payload.data(), greeting);
+  FrameHeader header;
+  header.type = type;
+  header.length = kGreetingBytes;
+  header.job = greeting.self.job;
+  header.checksum = crc32c(payload);
+  encode(header, std::span(frame).first<kFrameHeaderBytes>());
+  return frame;
+}
+
+Bytes encode_refusal(const JobId& job, std::string_view reason) {
+  const std::size_t length = std::min(reason.size(), kMaxRefusalBytes);
+  Bytes frame(kFrameHeaderBytes + length);
+  const std::span payload = std::span(frame).subspan(kFrameHeaderBytes);
+  std::transform(reason.begin(), reason.begin() + static_cast<std::ptrdiff_t>(length),
+                 payload.begin(), [](char letter) { return static_cast<std::byte>(letter); });
+  FrameHeader header;
+  header.type = kRefuse;
+  header.length = static_cast<std::uint32_t>(length);
+  header.job = job;
+  header.checksum = crc32c(payload);
+  encode(header, std::span(frame).first<kFrameHeaderBytes>());
+  return frame;
+}
+
+std::optional<Refusal> judge_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
+                                    const JobId& job) {
+  const auto decoded = decode_any_version(bytes);
+  if (const auto* refusal = std::get_if<FrameRefusal>(&decoded)) {
+    if (bytes[0] == kTlsHandshake && bytes[1] == std::byte{3}) {
+      return Refusal{"not a cohort frame", "it speaks TLS, which is not used at this address"};
+    }
+    return Refusal{"not a cohort frame", refusal->reason};
+  }
+  const auto& [version, header] = std::get<VersionedHeader>(decoded);
+  if (header.job != job) return Refusal{"wrong job", "it belongs to another job"};
+  if (version != kProtocolVersion) return Refusal{"wrong version", versions(version), true};
+  if (header.type != kHello || header.length != kGreetingBytes) {
+    return Refusal{"damaged hello", "its first frame is no greeting", true};
+  }
+  return std::nullopt;
+}
+
+std::variant<Greeting, Refusal> judge_hello(std::span<const std::byte, kFrameHeaderBytes> header,
+                                            std::span<const std::byte, kGreetingBytes> payload,
+                                            const Identity& self,
+                                            const std::optional<Identity>& certified) {
+  if (auto refusal = judge_header(header, self.job)) return *refusal;
+  const auto decoded = decode(header);
+  const auto greeting = get_greeting(std::get<FrameHeader>(decoded), payload);
+  if (!greeting) return Refusal{"damaged hello", "its greeting makes no sense", true};
+  if (certified && *certified != greeting->self) {
+    return Refusal{"wrong certificate",
+                   "it says that it is " + greeting->self.text() +
+                       ", but its certificate is that of " + certified->text(),
+                   true};
+  }
+  if (greeting->peer != self) {
+    return Refusal{"wrong address",
+                   greeting->self.text() + " looks for " + greeting->peer.text() +
+                       ", but this is " + self.text() + "; check the order of the addresses",
+                   true};
+  }
+  return *greeting;
+}
+
+std::variant<std::size_t, std::string> judge_answer_header(
+    std::span<const std::byte, kFrameHeaderBytes> bytes, const JobId& job) {
+  const auto decoded = decode_any_version(bytes);
+  if (const auto* refusal = std::get_if<FrameRefusal>(&decoded)) {
+    return "its answer is " + refusal->reason;
+  }
+  const auto& [version, header] = std::get<VersionedHeader>(decoded);
+  if (header.job != job) return "it belongs to another job";
+  if (header.type == kRefuse && header.length <= kMaxRefusalBytes) return header.length;
+  if (version != kProtocolVersion) return versions(version);
+  if (header.type == kWelcome && header.length == kGreetingBytes) return header.length;
+  return "its answer is no greeting";
+}
+
+std::variant<Greeting, Refused, Nonsense> judge_answer(
+    std::span<const std::byte, kFrameHeaderBytes> header, std::span<const std::byte> payload,
+    const Greeting& hello, const std::optional<Identity>& certified) {
+  const auto decoded = decode_any_version(header);
+  if (const auto* refusal = std::get_if<FrameRefusal>(&decoded)) return Nonsense{refusal->reason};
+  const FrameHeader& frame = std::get<VersionedHeader>(decoded).header;
+  if (frame.checksum != crc32c(payload)) return Nonsense{"a payload with a wrong checksum"};
+  if (frame.type == kRefuse) return Refused{printable(payload)};
+  const auto greeting = get_greeting(frame, payload);
+  if (!greeting || (greeting->shared_memory && !hello.shared_memory)) {
+    return Nonsense{"its greeting makes no sense"};
+  }
+  if (certified && *certified != hello.peer) {
+    return Nonsense{"its certificate is that of " + certified->text()};
+  }
+  if (greeting->self != hello.peer || greeting->peer != hello.self) {
+    return Nonsense{"it is " + greeting->self.text()};
+  }
+  return *greeting;
+}
+
+}  // namespace cohort

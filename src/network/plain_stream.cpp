@@ -1,0 +1,58 @@
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "network/stream.h"
+
+namespace cohort {
+namespace {
+
+class PlainStream final : public Stream {
+ public:
+  PlainStream(int descriptor, bool protects) : descriptor_(descriptor), protects_(protects) {}
+
+  IoResult handshake() override { return {}; }
+
+  IoResult read(std::span<std::byte> first, std::span<std::byte> second) override {
+    iovec pieces[] = {{first.data(), first.size()}, {second.data(), second.size()}};
+    msghdr message{};
+    message.msg_iov = first.empty() ? pieces + 1 : pieces;
+    message.msg_iovlen = first.empty() || second.empty() ? 1 : 2;
+    // A plain call even on Unix sockets: descriptors that a peer sends along are dropped.
+    return outcome(::recvmsg(descriptor_, &message, 0), IoResult::Status::kWantRead);
+  }
+
+  IoResult write(std::span<const iovec> pieces) override {
+    msghdr message{};
+    message.msg_iov = const_cast<iovec*>(pieces.data());
+    message.msg_iovlen = pieces.size();
+    return outcome(::sendmsg(descriptor_, &message, MSG_NOSIGNAL), IoResult::Status::kWantWrite);
+  }
+
+  std::size_t unsent() const override { return 0; }
+  std::string failure() const override { return std::strerror(error_); }
+  bool protects() const override { return protects_; }
+  std::optional<Identity> certified() const override { return std::nullopt; }
+
+ private:
+  IoResult outcome(ssize_t moved, IoResult::Status blocked) {
+    if (moved > 0) return {IoResult::Status::kDone, static_cast<std::size_t>(moved)};
+    if (moved == 0) return {IoResult::Status::kEnd, 0};
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {blocked, 0};
+    error_ = errno;
+    return {IoResult::Status::kFailed, 0};
+  }
+
+  int descriptor_;
+  bool protects_;
+  int error_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Stream> make_plain_stream(int descriptor, bool protects) {
+  return std::make_unique<PlainStream>(descriptor, protects);
+}
+
+}  // namespace cohort

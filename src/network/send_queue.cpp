@@ -1,0 +1,106 @@
+#include "network/send_queue.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace cohort {
+
+void SendQueue::push(FrameHeaderBytes header, std::span<const std::byte> first,
+                     std::span<const std::byte> second) {
+  Frame& frame = frames_.emplace_back();
+  std::copy(header.begin(), header.end(), frame.header.begin());
+  frame.parts = {first, second};
+  frame.for_ring = ring_ != nullptr && first.size() + second.size() >= kRingPayload;
+  bytes_ += frame.size();
+}
+
+void SendQueue::push_first(FrameHeaderBytes header) {
+  const bool begun = !frames_.empty() && frames_.front().sent > 0;
+  Frame& frame = *frames_.emplace(frames_.begin() + (begun ? 1 : 0));
+  std::copy(header.begin(), header.end(), frame.header.begin());
+  bytes_ += frame.size();
+}
+
+void SendQueue::take_copy(Frame& frame) {
+  frame.lent = false;
+  std::size_t past = frame.sent > frame.header.size() ? frame.sent - frame.header.size() : 0;
+  for (auto& part : frame.parts) {  // what is sent is not needed any more
+    const std::size_t dropped = std::min(past, part.size());
+    part = part.subspan(dropped);
+    past -= dropped;
+  }
+  frame.sent = std::min(frame.sent, frame.header.size());
+  const std::size_t left = frame.parts[0].size() + frame.parts[1].size();
+  if (left == 0) return;
+  auto copy = std::make_unique_for_overwrite<std::byte[]>(left);
+  std::byte* to = copy.get();
+  for (const auto part : frame.parts) to = std::copy(part.begin(), part.end(), to);
+  frame.copy = std::move(copy);
+  frame.parts = {std::span<const std::byte>(frame.copy.get(), left), {}};
+}
+
+void SendQueue::keep(Kept kept) {
+  if (kept == Kept::kCopy && !frames_.empty() && frames_.back().lent) take_copy(frames_.back());
+}
+
+void SendQueue::copy_lent() {
+  for (Frame& frame : frames_) {
+    if (frame.lent) take_copy(frame);
+  }
+}
+
+bool SendQueue::put_into_ring(Frame& frame) {
+  switch (ring_->put(frame.parts[0], frame.parts[1])) {
+    case RingWriter::Put::kFull:
+      ring_is_full_ = true;
+      return false;
+    case RingWriter::Put::kBroken:
+      throw PeerError("it says of the shared memory what cannot be");
+    case RingWriter::Put::kDone:
+      break;
+  }
+  bytes_ -= frame.parts[0].size() + frame.parts[1].size();
+  frame.parts = {};
+  frame.copy.reset();
+  frame.for_ring = false;
+  return true;
+}
+
+std::span<const iovec> SendQueue::next(std::span<iovec> out) {
+  ring_is_full_ = false;
+  std::size_t used = 0;
+  for (Frame& frame : frames_) {
+    if (used + 3 > out.size()) break;
+    if (frame.for_ring && !put_into_ring(frame)) break;
+    std::size_t past = frame.sent;
+    const std::span<const std::byte> pieces[] = {frame.header, frame.parts[0], frame.parts[1]};
+    for (const auto piece : pieces) {
+      const std::size_t skipped = std::min(past, piece.size());
+      past -= skipped;
+      const auto rest = piece.subspan(skipped);
+      if (rest.empty()) continue;
+      out[used++] = {const_cast<std::byte*>(rest.data()), rest.size()};
+    }
+  }
+  return out.first(used);
+}
+
+void SendQueue::sent(std::size_t bytes) {
+  bytes_ -= bytes;
+  while (bytes > 0) {
+    Frame& frame = frames_.front();
+    const std::size_t now = std::min(bytes, frame.size() - frame.sent);
+    frame.sent += now;
+    bytes -= now;
+    if (frame.sent == frame.size()) frames_.pop_front();
+  }
+}
+
+void SendQueue::clear() {
+  frames_.clear();
+  bytes_ = 0;
+}
+
+}  // namespace cohort

@@ -1,0 +1,68 @@
+// Frames that are to be sent, in order, as far as they have not been. No sockets: whoever has one
+// asks for the next bytes, writes what it can and says how many it were.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <span>
+
+#include "network/frame.h"
+#include "network/link.h"
+#include "network/ring.h"
+
+namespace cohort {
+
+class SendQueue {
+ public:
+  // `ring`: through which payloads from kRingPayload bytes on go; may be null, and outlives the
+  // queue.
+  explicit SendQueue(RingWriter* ring) : ring_(ring) {}
+
+  // The parts of the payload stay where they are until they are sent or keep() copies them.
+  void push(FrameHeaderBytes header, std::span<const std::byte> first,
+            std::span<const std::byte> second);
+
+  // A frame without a payload that overtakes all that have not begun to be sent: what keeps the
+  // connection going must not wait for room in the ring.
+  void push_first(FrameHeaderBytes header);
+
+  // What the last push() left unsent: copied now, or lent, which is copied when copy_lent() asks.
+  void keep(Kept kept);
+  void copy_lent();
+
+  // The next bytes, in up to out.size() pieces; none when all is sent, or when the ring is full
+  // (ring_is_full()). Throws PeerError when the reader of the ring cannot be believed.
+  std::span<const iovec> next(std::span<iovec> out);
+  void sent(std::size_t bytes);
+  void clear();
+
+  bool ring_is_full() const { return ring_is_full_; }
+  bool empty() const { return frames_.empty(); }
+  std::size_t bytes() const { return bytes_; }  // unsent, headers and payloads
+
+ private:
+  struct Frame {
+    std::array<std::byte, kFrameHeaderBytes> header;
+    std::array<std::span<const std::byte>, 2> parts;  // of the payload, for the socket or the ring
+    std::size_t sent = 0;                             // of header and parts together
+    bool for_ring = false;                            // its parts are not in the ring yet
+    bool lent = true;
+    std::unique_ptr<std::byte[]> copy = {};
+
+    std::size_t size() const { return header.size() + parts[0].size() + parts[1].size(); }
+  };
+
+  static void take_copy(Frame& frame);
+  bool put_into_ring(Frame& frame);
+
+  RingWriter* ring_;
+  std::deque<Frame> frames_ = {};
+  std::size_t bytes_ = 0;
+  bool ring_is_full_ = false;
+};
+
+}  // namespace cohort

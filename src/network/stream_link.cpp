@@ -1,0 +1,360 @@
+#include "network/stream_link.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "network/crc32c.h"
+#include "network/frame_reader.h"
+#include "network/handshake.h"
+#include "network/send_queue.h"
+
+namespace cohort {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::size_t kTurnBytes = 1 << 20;  // after which other links have their turn
+constexpr std::size_t kPieces = 64;          // of memory, in one call to the system
+constexpr std::chrono::milliseconds kQuickestHeartbeat{10};
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  const auto tenths = time.count() / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+// Everything of a link that must stay until the last wait for it has ended, which is later than
+// the owner's wish to be rid of it: each wait holds a share of it.
+class LinkCore final : public std::enable_shared_from_this<LinkCore>, private FrameSink {
+ public:
+  explicit LinkCore(LinkParts parts)
+      : parts_(std::move(parts)),
+        heartbeat_(std::max(kQuickestHeartbeat,
+                            std::min(parts_.options.silence, parts_.peer_silence) / 3)),
+        reader_(parts_.peer.job, !parts_.channel.stream->protects(),
+                parts_.rings ? &parts_.rings->reader() : nullptr),
+        queue_(parts_.rings ? &parts_.rings->writer() : nullptr),
+        timer_(parts_.channel.descriptor.get_executor()) {}
+
+  const LinkParts& parts() const { return parts_; }
+  std::size_t unsent() const { return queue_.bytes() + parts_.channel.stream->unsent(); }
+  std::uint64_t bytes_sent() const { return pushed_ - queue_.bytes(); }
+  std::uint64_t bytes_received() const { return received_; }
+  Clock::time_point last_heard() const { return heard_; }
+
+  void set_handler(Link& link, LinkHandler& handler);
+  void send(FrameHeader& header, std::span<const std::byte> first, Kept kept,
+            std::span<const std::byte> second);
+  void copy_lent() { queue_.copy_lent(); }
+  void close_after_sending();
+  void abandon();
+
+ private:
+  enum class State {
+    kOpen,
+    kClosing,  // the goodbye is said; what comes is thrown away
+    kOver,     // the socket is closed
+  };
+
+  std::optional<std::span<std::byte>> place_for(const FrameHeader& header) override;
+  bool frame_arrived(const FrameHeader& header, std::span<const std::byte> payload) override;
+  void ring_has_room() override { push_own(kRoom); }
+
+  void push_own(FrameType type);
+  void wait_to_read();
+  void wait_to_write();
+  void read_turn();
+  bool accept(std::size_t bytes);
+  void flush();
+  void write_turn();
+  void schedule();
+  void tick();
+  void lose(const std::string& reason);
+  void finish();
+  void notify();
+
+  LinkParts parts_;
+  std::chrono::milliseconds heartbeat_;
+  FrameReader reader_;
+  SendQueue queue_;
+  asio::steady_timer timer_;
+  Link* link_ = nullptr;
+  LinkHandler* handler_ = nullptr;
+  State state_ = State::kOpen;
+  std::string lost_;  // why, when it is to be told
+  bool waits_to_read_ = false;
+  bool waits_to_write_ = false;
+  Clock::time_point heard_ = Clock::now();
+  Clock::time_point sent_ = Clock::now();
+  std::uint64_t pushed_ = 0;
+  std::uint64_t received_ = 0;
+};
+
+void LinkCore::set_handler(Link& link, LinkHandler& handler) {
+  const bool first = handler_ == nullptr;
+  link_ = &link;
+  handler_ = &handler;
+  if (!first) return;
+  if (!lost_.empty()) notify();
+  if (state_ == State::kOver) return;
+  heard_ = Clock::now();
+  wait_to_read();
+  schedule();
+}
+
+void LinkCore::send(FrameHeader& header, std::span<const std::byte> first, Kept kept,
+                    std::span<const std::byte> second) {
+  const std::size_t length = first.size() + second.size();
+  COHORT_CHECK(length <= kMaxPayload, "a payload longer than kMaxPayload");
+  if (state_ != State::kOpen) return;
+  header.length = static_cast<std::uint32_t>(length);
+  header.job = parts_.peer.job;
+  header.checksum = 0;
+  if (!parts_.channel.stream->protects()) {
+    header.checksum = crc32c_extend(crc32c_extend(0, first), second);
+  }
+  std::array<std::byte, kFrameHeaderBytes> encoded;
+  encode(header, encoded);
+  queue_.push(encoded, first, second);
+  pushed_ += kFrameHeaderBytes + length;
+  if (!waits_to_write_) flush();
+  if (state_ == State::kOver) return;
+  queue_.keep(kept);
+  if (queue_.bytes() > parts_.options.max_unsent) {
+    lose("it does not read: " + std::to_string(queue_.bytes()) + " bytes wait for it");
+  }
+}
+
+void LinkCore::push_own(FrameType type) {
+  if (state_ == State::kOver) return;
+  FrameHeader header;
+  header.type = type;
+  header.job = parts_.peer.job;
+  std::array<std::byte, kFrameHeaderBytes> encoded;
+  encode(header, encoded);
+  if (parts_.rings && type != kGoodbye) {
+    queue_.push_first(encoded);
+  } else {
+    queue_.push(encoded, {}, {});
+  }
+  pushed_ += kFrameHeaderBytes;
+  if (!waits_to_write_) flush();
+}
+
+std::optional<std::span<std::byte>> LinkCore::place_for(const FrameHeader& header) {
+  if (header.type < kFirstFreeType) {
+    const bool known = header.type == kHeartbeat || header.type == kGoodbye || header.type == kRoom;
+    if (!known || header.length > 0) {
+      throw PeerError("it sent a frame of type " + std::to_string(header.type) +
+                      ", which has no place here");
+    }
+  }
+  if (header.length == 0 || state_ != State::kOpen) return std::nullopt;
+  return handler_->place_for(*link_, header);
+}
+
+bool LinkCore::frame_arrived(const FrameHeader& header, std::span<const std::byte> payload) {
+  received_ += kFrameHeaderBytes + payload.size();
+  if (header.type == kGoodbye) {
+    lose("closed");
+  } else if (header.type == kRoom) {
+    if (!waits_to_write_) flush();
+  } else if (header.type != kHeartbeat && state_ == State::kOpen) {
+    handler_->frame_arrived(*link_, header, payload);
+  }
+  return state_ != State::kOver;
+}
+
+void LinkCore::wait_to_read() {
+  if (waits_to_read_ || state_ == State::kOver) return;
+  waits_to_read_ = true;
+  parts_.channel.descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                                       [self = shared_from_this()](boost::system::error_code) {
+                                         self->waits_to_read_ = false;
+                                         self->read_turn();
+                                       });
+}
+
+void LinkCore::wait_to_write() {
+  if (waits_to_write_ || state_ == State::kOver) return;
+  waits_to_write_ = true;
+  parts_.channel.descriptor.async_wait(asio::posix::stream_descriptor::wait_write,
+                                       [self = shared_from_this()](boost::system::error_code) {
+                                         self->waits_to_write_ = false;
+                                         self->flush();
+                                       });
+}
+
+void LinkCore::read_turn() {
+  std::size_t turn = 0;
+  while (state_ != State::kOver) {
+    const auto room = reader_.room();
+    const IoResult result = parts_.channel.stream->read(room[0], room[1]);
+    if (result.status == IoResult::Status::kWantRead) break;
+    if (result.status != IoResult::Status::kDone) {
+      return lose(result.status == IoResult::Status::kEnd ? "the connection ended without a goodbye"
+                                                          : parts_.channel.stream->failure());
+    }
+    heard_ = Clock::now();
+    const std::uint64_t before = received_;
+    if (!accept(result.bytes)) return;
+    if (result.bytes < room[0].size() + room[1].size()) break;
+    turn += std::max<std::uint64_t>(result.bytes, received_ - before);
+    if (turn >= kTurnBytes) {
+      asio::post(timer_.get_executor(), [self = shared_from_this()] { self->read_turn(); });
+      return;
+    }
+  }
+  wait_to_read();
+}
+
+bool LinkCore::accept(std::size_t bytes) {
+  std::optional<std::string> refusal;
+  try {
+    refusal = reader_.accept(bytes, *this);
+  } catch (const std::exception& error) {
+    refusal = error.what();
+  }
+  if (refusal) lose(*refusal);
+  return state_ != State::kOver;
+}
+
+void LinkCore::flush() {
+  try {
+    write_turn();
+  } catch (const std::exception& error) {
+    lose(error.what());
+  }
+  if (state_ == State::kClosing && unsent() == 0) {
+    ::shutdown(parts_.channel.descriptor.native_handle(), SHUT_WR);
+  }
+}
+
+void LinkCore::write_turn() {
+  std::array<iovec, kPieces> space;
+  for (std::size_t turn = 0; state_ != State::kOver;) {
+    const auto pieces = queue_.next(space);
+    if (pieces.empty() && parts_.channel.stream->unsent() == 0) return;
+    const IoResult result = parts_.channel.stream->write(pieces);
+    switch (result.status) {
+      case IoResult::Status::kDone:
+        queue_.sent(result.bytes);
+        sent_ = Clock::now();
+        turn += result.bytes;
+        if (turn < kTurnBytes) break;
+        return wait_to_write();
+      case IoResult::Status::kWantWrite:
+        return wait_to_write();
+      case IoResult::Status::kWantRead:
+      case IoResult::Status::kEnd:
+      case IoResult::Status::kFailed:
+        return lose(parts_.channel.stream->failure());
+    }
+  }
+}
+
+void LinkCore::schedule() {
+  const auto now = Clock::now();
+  const auto beat = sent_ + heartbeat_;
+  timer_.expires_at(
+      std::min(heard_ + parts_.options.silence, beat > now ? beat : now + heartbeat_));
+  timer_.async_wait([self = shared_from_this()](boost::system::error_code error) {
+    if (!error && self->state_ != State::kOver) self->tick();
+  });
+}
+
+void LinkCore::tick() {
+  // Bytes may lie there unread because this process itself was kept from running.
+  if (Clock::now() - heard_ >= parts_.options.silence) read_turn();
+  if (state_ == State::kOver) return;
+  if (Clock::now() - heard_ >= parts_.options.silence) {
+    return lose("nothing was heard from it for " + seconds_text(parts_.options.silence));
+  }
+  const bool idle = queue_.empty() || queue_.ring_is_full();
+  if (state_ == State::kOpen && idle && Clock::now() - sent_ >= heartbeat_) push_own(kHeartbeat);
+  if (state_ != State::kOver) schedule();
+}
+
+void LinkCore::close_after_sending() {
+  if (state_ != State::kOpen) return;
+  state_ = State::kClosing;
+  if (handler_ == nullptr) {  // nothing was awaited so far
+    heard_ = Clock::now();
+    wait_to_read();
+    schedule();
+  }
+  push_own(kGoodbye);
+}
+
+void LinkCore::abandon() {
+  link_ = nullptr;
+  handler_ = nullptr;
+  if (state_ == State::kOpen) finish();
+  if (state_ == State::kClosing) queue_.copy_lent();
+}
+
+void LinkCore::lose(const std::string& reason) {
+  if (state_ == State::kOver) return;
+  const bool tell = state_ == State::kOpen;
+  finish();
+  if (!tell) return;
+  lost_ = reason;
+  if (handler_ != nullptr) notify();
+}
+
+void LinkCore::finish() {
+  state_ = State::kOver;
+  pushed_ -= queue_.bytes();
+  queue_.clear();
+  timer_.cancel();
+  boost::system::error_code ignored;
+  parts_.channel.descriptor.close(ignored);
+}
+
+// Never from within a call of the owner's, who may be in the middle of something.
+void LinkCore::notify() {
+  asio::post(timer_.get_executor(), [self = shared_from_this()] {
+    if (self->handler_ == nullptr) return;
+    try {
+      self->handler_->link_lost(*self->link_, self->lost_);
+    } catch (const std::exception&) {
+      // There is no link left to end.
+    }
+  });
+}
+
+class StreamLink final : public Link {
+ public:
+  explicit StreamLink(LinkParts parts) : core_(std::make_shared<LinkCore>(std::move(parts))) {}
+  ~StreamLink() override { core_->abandon(); }
+
+  const Identity& peer() const override { return core_->parts().peer; }
+  std::string peer_text() const override { return core_->parts().peer_text; }
+  void set_handler(LinkHandler& handler) override { core_->set_handler(*this, handler); }
+  void send(FrameHeader header, std::span<const std::byte> payload, Kept kept,
+            std::span<const std::byte> second) override {
+    core_->send(header, payload, kept, second);
+  }
+  void copy_lent() override { core_->copy_lent(); }
+  std::size_t unsent() const override { return core_->unsent(); }
+  void close_after_sending() override { core_->close_after_sending(); }
+  Clock::time_point last_heard() const override { return core_->last_heard(); }
+  std::uint64_t bytes_sent() const override { return core_->bytes_sent(); }
+  std::uint64_t bytes_received() const override { return core_->bytes_received(); }
+
+ private:
+  std::shared_ptr<LinkCore> core_;
+};
+
+}  // namespace
+
+std::unique_ptr<Link> make_link(LinkParts parts) {
+  return std::make_unique<StreamLink>(std::move(parts));
+}
+
+}  // namespace cohort

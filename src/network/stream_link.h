@@ -1,0 +1,26 @@
+// Links over streams, with or without shared memory. Only for files of this layer.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "network/channel.h"
+#include "network/link.h"
+#include "network/shared_rings.h"
+
+namespace cohort {
+
+// What the handshake leaves behind.
+struct LinkParts {
+  Channel channel;
+  Identity peer;
+  std::string peer_text;
+  LinkOptions options;
+  std::chrono::milliseconds peer_silence;  // after which the peer gives us up
+  std::unique_ptr<SharedRings> rings;      // null: payloads go by the stream
+};
+
+std::unique_ptr<Link> make_link(LinkParts parts);
+
+}  // namespace cohort

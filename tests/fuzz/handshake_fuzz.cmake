@@ -1,0 +1,1 @@
+cohort_fuzzer(handshake SOURCES ${CMAKE_CURRENT_LIST_DIR}/handshake_fuzz.cpp DEPENDS network)

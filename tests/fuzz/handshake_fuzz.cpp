@@ -1,0 +1,81 @@
+// Any bytes in place of a greeting or of its answer: who they say they are, or a refusal with a
+// kind; and only those who know the job are told why. The first byte chooses whether checksums are
+// mended.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "network/handshake.h"
+#include "network/little_endian.h"
+
+namespace {
+
+using namespace cohort;
+
+void mend(std::vector<std::byte>& bytes) {
+  put_number(bytes.data(), kFrameMagic);
+  const auto length = get_number<std::uint32_t>(bytes.data() + 8);
+  const std::size_t there = std::min<std::size_t>(length, bytes.size() - kFrameHeaderBytes);
+  put_number(bytes.data() + 56, crc32c({bytes.data() + kFrameHeaderBytes, there}));
+  put_number(bytes.data() + 60, crc32c({bytes.data(), 60}));
+}
+
+void check_hello(std::span<const std::byte> bytes, const Identity& self) {
+  const auto header = bytes.first<kFrameHeaderBytes>();
+  const bool knows_job = std::memcmp(bytes.data() + 16, self.job.data(), self.job.size()) == 0;
+  if (const auto refusal = judge_header(header, self.job)) {
+    if (refusal->kind.empty() || (refusal->tell && !knows_job)) std::abort();
+    return;
+  }
+  if (bytes.size() < kFrameHeaderBytes + kGreetingBytes) return;
+  const auto payload = bytes.subspan(kFrameHeaderBytes).first<kGreetingBytes>();
+  const auto verdict = judge_hello(header, payload, self, std::nullopt);
+  if (const auto* greeting = std::get_if<Greeting>(&verdict)) {
+    if (greeting->peer != self || greeting->self.rank < 0 || !knows_job) std::abort();
+    // What was understood is what would have been said.
+    const auto again = encode_greeting(kHello, *greeting);
+    if (!std::equal(payload.begin(), payload.end(), again.begin() + kFrameHeaderBytes)) {
+      std::abort();
+    }
+  }
+}
+
+void check_answer(std::span<const std::byte> bytes, const Identity& self) {
+  const Greeting hello{.self = self,
+                       .peer = {self.job, Role::kWorker, 0},
+                       .shared_memory = false,
+                       .silence = std::chrono::seconds(3)};
+  const auto header = bytes.first<kFrameHeaderBytes>();
+  const auto length = judge_answer_header(header, self.job);
+  if (const auto* problem = std::get_if<std::string>(&length)) {
+    if (problem->empty()) std::abort();
+    return;
+  }
+  const std::size_t size = std::get<std::size_t>(length);
+  if (size > kMaxRefusalBytes) std::abort();
+  if (bytes.size() < kFrameHeaderBytes + size) return;
+  const auto verdict =
+      judge_answer(header, bytes.subspan(kFrameHeaderBytes, size), hello, std::nullopt);
+  if (const auto* refused = std::get_if<Refused>(&verdict)) {
+    for (const char letter : refused->reason) {
+      if (letter < ' ' || letter > '~') std::abort();
+    }
+  }
+  if (const auto* greeting = std::get_if<Greeting>(&verdict)) {
+    if (greeting->self != hello.peer || greeting->shared_memory) std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 1 + kFrameHeaderBytes) return 0;
+  const auto* begin = reinterpret_cast<const std::byte*>(data);
+  std::vector<std::byte> bytes(begin + 1, begin + size);
+  if ((data[0] & 1) != 0) mend(bytes);
+  const Identity self{JobId{}, Role::kServer, 0};
+  check_hello(bytes, self);
+  check_answer(bytes, self);
+  return 0;
+}

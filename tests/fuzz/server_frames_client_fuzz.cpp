@@ -1,0 +1,165 @@
+// A worker's side of the conversation with a parameter server that says anything: the bytes are
+// frames, lost connections, and what the owner asks for in between. The client throws nothing but
+// PeerError, and writes nowhere but where its owner said.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/error.h"
+#include "server/messages.h"
+#include "server/shard_client.h"
+
+namespace {
+
+using namespace cohort;  // NOLINT(google-build-using-namespace): a program of one file
+
+constexpr std::int64_t kSize = 24;
+
+class Input {
+ public:
+  Input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  bool empty() const { return at_ == size_; }
+  std::uint8_t byte() { return at_ < size_ ? data_[at_++] : 0; }
+  std::uint64_t number() {  // mostly small
+    const std::uint8_t first = byte();
+    if (first < 250) return first;
+    std::uint64_t value = 0;
+    for (int i = 0; i < 8; ++i) value |= std::uint64_t{byte()} << (8 * i);
+    return value;
+  }
+  Bytes bytes(std::size_t count) {
+    Bytes out(count);
+    for (std::byte& each : out) each = static_cast<std::byte>(byte());
+    return out;
+  }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+  std::size_t at_ = 0;
+};
+
+ClientOptions make_options(std::uint8_t choice) {
+  ClientOptions options;
+  options.worker = (choice & 4) != 0 ? 1 : 0;
+  options.spec.workers = 3;
+  options.spec.size = kSize;
+  options.spec.mode = static_cast<ServerMode>(choice % 3);
+  if ((choice & 8) != 0) options.spec.wire = WireFormat::kFloat16;
+  options.window_bytes = (choice & 16) != 0 ? 200 : 4096;
+  return options;
+}
+
+class Harness final : public ClientPorts {
+ public:
+  explicit Harness(std::uint8_t choice)
+      : gradients_(kSize, 0.5F), values_(kSize), client_(make_options(choice), *this) {}
+
+  void step(Input& input) {
+    switch (input.byte() % 8) {
+      case 0:
+        return connect();
+      case 1:
+        connected_ = false;
+        return client_.on_lost(now());
+      case 2:
+        return push(input.byte());
+      case 3:
+        if (!pushing_) client_.pull(values_, input.byte() % 2 == 0 ? 0 : kExactParameters);
+        return;
+      case 4:
+        if (!pushing_ && input.byte() % 8 == 0) client_.leave();
+        return;
+      default:
+        return frame(input);
+    }
+  }
+
+  void send(const FrameHeader& header, std::span<const std::byte> payload, Kept) override {
+    COHORT_CHECK(connected_, "a frame without a connection");
+    COHORT_CHECK(payload.size() <= kMaxPayload, "a payload over the bound");
+    incarnation_ = header.incarnation;
+  }
+
+ private:
+  static Deadline now() { return Deadline{} + std::chrono::hours(1); }
+
+  void connect() {
+    if (connected_) return;
+    connected_ = true;
+    client_.on_connected(now());
+    if (client_.needs_values()) client_.initialize(gradients_, {}, 0);
+  }
+
+  void push(std::uint8_t count) {
+    if (!pushing_) {
+      const bool open = begun_ && !client_.push_outcome();
+      if (open || client_.joined_body().incarnation == 0) return;
+      client_.begin_push(gradients_);
+      begun_ = pushing_ = true;
+      final_ = 0;
+    }
+    final_ = std::min<std::int64_t>(kSize, final_ + count);
+    client_.extend_push(final_);
+    pushing_ = final_ < kSize;
+  }
+
+  void frame(Input& input) {
+    FrameHeader header;
+    const std::uint8_t type = input.byte();
+    constexpr auto kFirst = static_cast<FrameType>(ServerFrame::kJoined);
+    header.type = static_cast<FrameType>(type < 200 ? kFirst + type % 10 : type);
+    const std::uint8_t fields = input.byte();
+    header.incarnation = (fields & 1) != 0 ? incarnation_ : input.number();
+    header.sequence = input.number();
+    header.place = input.number();
+    header.detail = static_cast<std::uint32_t>(input.number());
+    Bytes payload = input.bytes(fields >> 1);
+    if (header.type == kFirst && (fields & 2) != 0) {
+      payload = encode(JoinedBody{.incarnation = header.incarnation + (fields >> 7),
+                                  .lineage = 1,
+                                  .applied = header.sequence,
+                                  .durable = header.place,
+                                  .version = header.detail,
+                                  .progress = 0,
+                                  .initialized = (fields & 4) != 0,
+                                  .keeps_state = (fields & 8) != 0,
+                                  .applied_before = 1,
+                                  .in_model_before = (fields & 16) != 0});
+    }
+    if (!connected_) return;
+    header.length = static_cast<std::uint32_t>(payload.size());
+    try {
+      const auto place = client_.place_for(header);
+      if (place) {
+        COHORT_CHECK(place->size() == payload.size(), "a place of another size");
+        std::copy(payload.begin(), payload.end(), place->begin());
+      }
+      client_.on_frame(header, place ? std::span<const std::byte>(*place) : payload, now());
+    } catch (const PeerError&) {
+      connected_ = false;
+      client_.on_lost(now());
+    }
+    COHORT_CHECK(client_.waits_for().size() < 8192, "a text without end");
+  }
+
+  std::vector<float> gradients_;
+  std::vector<float> values_;
+  ShardClient client_;
+  std::uint64_t incarnation_ = 0;
+  std::int64_t final_ = 0;
+  bool connected_ = false;
+  bool begun_ = false;
+  bool pushing_ = false;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size > 4096) return 0;
+  Input input(data, size);
+  Harness harness(input.byte());
+  while (!input.empty()) harness.step(input);
+  return 0;
+}

@@ -1,0 +1,444 @@
+// What every link promises, over every way a link can go.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <thread>
+
+#include "network/link_pair.h"
+
+namespace cohort {
+namespace {
+
+using testing::Frame;
+using ::testing::HasSubstr;
+using testing::kData;
+using testing::Pair;
+using testing::Recorder;
+using testing::run_until;
+using testing::some_bytes;
+using namespace std::chrono_literals;
+
+enum class Kind { kTcp, kToken, kCertificates, kUnix, kSharedMemory };
+
+struct Way {
+  std::string name;
+  Kind kind;
+  std::string says;  // in peer_text()
+};
+
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+class LinkConformance : public ::testing::TestWithParam<Way> {
+ protected:
+  static void SetUpTestSuite() {
+    certificates_ = new testing::PrivateFolder;
+    make_authority(std::filesystem::path(certificates_->path()) / "tls", job_id_of("test"), 1, 4);
+  }
+  static void TearDownTestSuite() {
+    delete certificates_;
+    certificates_ = nullptr;
+  }
+
+  void SetUp() override {
+    const Kind kind = GetParam().kind;
+    listening_ = {.address = {.host = "127.0.0.1"}, .self = testing::server(0)};
+    connecting_ = {.address = {}, .self = testing::worker(3), .peer = listening_.self};
+    if (kind == Kind::kUnix || kind == Kind::kSharedMemory) {
+      listening_.runtime_folder = connecting_.runtime_folder = folder_.path();
+    }
+    listening_.shared_memory = kind == Kind::kSharedMemory;
+    Credentials& here = listening_.credentials;
+    Credentials& there = connecting_.credentials;
+    here.always = there.always = true;
+    if (kind == Kind::kToken) here.token = there.token = std::string(64, 'a');
+    if (kind == Kind::kCertificates) {
+      const std::filesystem::path folder(certificates_->path() + "/tls");
+      here.tls_dir = folder / "server-0";
+      there.tls_dir = folder / "worker-3";
+    }
+  }
+
+  void make(LinkOptions options = {}) {
+    listening_.links = connecting_.links = options;
+    pair_ = testing::join(io_, listening_, connecting_);
+    ASSERT_TRUE(pair_->accepted && pair_->connected)
+        << (pair_->failure ? pair_->failure->reason : "no link");
+  }
+  void make_and_listen(LinkOptions options = {}) {
+    ASSERT_NO_FATAL_FAILURE(make(options));
+    pair_->accepted->set_handler(at_server_);
+    pair_->connected->set_handler(at_worker_);
+  }
+
+  static testing::PrivateFolder* certificates_;
+
+  testing::PrivateFolder folder_;
+  boost::asio::io_context io_{1};
+  ListenerOptions listening_;
+  ConnectorOptions connecting_;
+  Recorder at_server_;
+  Recorder at_worker_;
+  std::unique_ptr<Pair> pair_;
+};
+
+testing::PrivateFolder* LinkConformance::certificates_ = nullptr;
+
+TEST_P(LinkConformance, KnowsWhoIsThereAndHow) {
+  make();
+  EXPECT_EQ(pair_->accepted->peer(), testing::worker(3));
+  EXPECT_EQ(pair_->connected->peer(), testing::server(0));
+  EXPECT_THAT(pair_->accepted->peer_text(), HasSubstr("worker 3"));
+  EXPECT_THAT(pair_->accepted->peer_text(), HasSubstr(GetParam().says));
+  EXPECT_THAT(pair_->connected->peer_text(), HasSubstr("server 0"));
+  EXPECT_THAT(pair_->connected->peer_text(), HasSubstr(GetParam().says));
+  EXPECT_TRUE(pair_->listener->refusals().empty());
+}
+
+TEST_P(LinkConformance, CarriesFramesOfEverySizeInOrder) {
+  make_and_listen();
+  const std::vector<std::size_t> sizes = {
+      0,          1, 63, 64, 4095, 4096, 4097, 8191, 8192, 16320, 32768, 65537, kMaxPayload - 1,
+      kMaxPayload};
+  const std::size_t count = 3 * sizes.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    FrameHeader header{.type = kData, .detail = static_cast<std::uint32_t>(i), .sequence = i};
+    header.incarnation = 7;
+    header.place = i << 40;
+    const Bytes payload = some_bytes(sizes[i % sizes.size()], static_cast<unsigned>(i));
+    const auto cut = payload.size() / 3;
+    const auto first = std::span(payload).first(i % 2 == 0 ? payload.size() : cut);
+    pair_->connected->send(header, first, Kept::kCopy, std::span(payload).subspan(first.size()));
+  }
+  ASSERT_TRUE(run_until(io_, [&] { return at_server_.frames.size() == count; }));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Frame& frame = at_server_.frames[i];
+    EXPECT_EQ(frame.header.type, kData);
+    EXPECT_EQ(frame.header.sequence, i);
+    EXPECT_EQ(frame.header.detail, i);
+    EXPECT_EQ(frame.header.incarnation, 7);
+    EXPECT_EQ(frame.header.place, i << 40);
+    EXPECT_EQ(frame.header.job, job_id_of("test"));
+    EXPECT_EQ(frame.header.length, frame.payload.size());
+    EXPECT_TRUE(frame.payload == some_bytes(sizes[i % sizes.size()], static_cast<unsigned>(i)))
+        << i;
+  }
+  EXPECT_FALSE(at_server_.lost);
+  EXPECT_EQ(pair_->connected->unsent(), 0);
+  EXPECT_EQ(pair_->connected->bytes_sent(), pair_->accepted->bytes_received());
+}
+
+TEST_P(LinkConformance, PutsPayloadsWhereTheHandlerWants) {
+  make_and_listen();
+  const Bytes sent = some_bytes(3 * kMaxPayload);
+  Bytes memory(sent.size());
+  std::vector<const std::byte*> shown;
+  at_server_.place = [&](const FrameHeader& header) {
+    return std::span(memory).subspan(header.place, header.length);
+  };
+  at_server_.arrived = [&](Link&, const FrameHeader&, std::span<const std::byte> payload) {
+    shown.push_back(payload.data());
+  };
+  const std::vector<std::size_t> sizes = {100, 5000, 300000, kMaxPayload};
+  std::vector<std::size_t> places;
+  std::size_t at = 0;
+  for (std::size_t i = 0; at < sent.size(); ++i) {
+    const std::size_t size = std::min(sizes[i % sizes.size()], sent.size() - at);
+    pair_->connected->send({.type = kData, .place = at}, std::span(sent).subspan(at, size));
+    places.push_back(at);
+    at += size;
+  }
+  ASSERT_TRUE(run_until(io_, [&] { return shown.size() == places.size(); }));
+  EXPECT_TRUE(memory == sent);
+  for (std::size_t i = 0; i < places.size(); ++i) EXPECT_EQ(shown[i], memory.data() + places[i]);
+}
+
+TEST_P(LinkConformance, AnswersFromWithinACall) {
+  make_and_listen();
+  at_server_.arrived = [](Link& link, const FrameHeader& header,
+                          std::span<const std::byte> payload) {
+    link.send({.type = kData, .sequence = header.sequence}, payload);
+  };
+  std::uint64_t rounds = 0;
+  at_worker_.arrived = [&](Link& link, const FrameHeader&, std::span<const std::byte> payload) {
+    if (++rounds < 500) link.send({.type = kData, .sequence = rounds}, payload);
+  };
+  pair_->connected->send({.type = kData}, some_bytes(200));
+  ASSERT_TRUE(run_until(io_, [&] { return rounds == 500; }));
+  EXPECT_EQ(at_worker_.frames.back().header.sequence, 499);
+  EXPECT_TRUE(at_worker_.frames.back().payload == some_bytes(200));
+}
+
+TEST_P(LinkConformance, FloodsInBothDirectionsAtOnceEnd) {
+  make_and_listen();
+  constexpr std::size_t kFrames = 32;
+  const Bytes payload = some_bytes(kMaxPayload - 64);
+  std::size_t good = 0;
+  const auto check = [&](Link&, const FrameHeader&, std::span<const std::byte> got) {
+    good += std::equal(got.begin(), got.end(), payload.begin(), payload.end()) ? 1 : 0;
+  };
+  std::size_t arrived = 0;
+  at_server_.arrived = at_worker_.arrived = [&](Link& link, const FrameHeader& header,
+                                                std::span<const std::byte> got) {
+    check(link, header, got);
+    ++arrived;
+  };
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    pair_->connected->send({.type = kData, .sequence = i}, payload, Kept::kLent);
+    pair_->accepted->send({.type = kData, .sequence = i}, payload, Kept::kLent);
+    pair_->accepted->send({.type = kData}, std::span(payload).first(10));
+  }
+  EXPECT_TRUE(run_until(
+      io_, [&] { return arrived == 3 * kFrames; }, 30s));
+  EXPECT_EQ(good, 2 * kFrames);
+  EXPECT_FALSE(at_server_.lost || at_worker_.lost);
+}
+
+TEST_P(LinkConformance, FloodsBetweenThreadsEnd) {
+  make();
+  boost::asio::io_context& here = io_;
+  constexpr std::size_t kFrames = 30;
+  constexpr std::size_t kBytes = 700001;
+  // Each end in a thread of its own, as processes are.
+  const auto flood = [&](boost::asio::io_context& io, Link& link) {
+    Recorder recorder;
+    std::size_t arrived = 0;
+    recorder.arrived = [&](Link&, const FrameHeader&, std::span<const std::byte>) { ++arrived; };
+    link.set_handler(recorder);
+    for (std::size_t i = 0; i < kFrames; ++i) {
+      link.send({.type = kData, .sequence = i}, some_bytes(kBytes, static_cast<unsigned>(i)));
+    }
+    const bool done = run_until(
+        io, [&] { return (arrived == kFrames && link.unsent() == 0) || recorder.lost; }, 30s);
+    for (std::size_t i = 0; i < recorder.frames.size(); ++i) {
+      EXPECT_EQ(recorder.frames[i].header.sequence, i);
+      EXPECT_TRUE(recorder.frames[i].payload == some_bytes(kBytes, static_cast<unsigned>(i)));
+    }
+    return done && arrived == kFrames;
+  };
+  boost::asio::io_context there{1};
+  auto other = std::make_unique<Pair>();
+  {
+    // A second connection, whose connecting end lives on the other loop.
+    connecting_.address = pair_->listener->address();
+    pair_->accepted.reset();
+    other->connector = connect(
+        there, connecting_, deadline_in(5s),
+        [&](std::unique_ptr<Link> link) { other->connected = std::move(link); },
+        [&](const ConnectFailure& failure) { other->failure = failure; });
+    const Deadline deadline = deadline_in(5s);
+    while (!(other->connected && pair_->accepted) && Clock::now() < deadline) {
+      run_until(
+          there, [] { return false; }, 1ms);
+      run_until(
+          here, [] { return false; }, 1ms);
+    }
+    ASSERT_TRUE(other->connected && pair_->accepted);
+  }
+  bool there_is_done = false;
+  std::thread thread([&] { there_is_done = flood(there, *other->connected); });
+  const bool here_is_done = flood(here, *pair_->accepted);
+  thread.join();
+  EXPECT_TRUE(here_is_done);
+  EXPECT_TRUE(there_is_done);
+}
+
+TEST_P(LinkConformance, LentMemoryIsReadUntilItIsCopied) {
+  make();
+  pair_->connected->set_handler(at_worker_);
+  const Bytes expected = some_bytes(kMaxPayload);
+  Bytes memory = expected;
+  for (int i = 0; i < 40; ++i) {
+    pair_->connected->send({.type = kData}, std::span(memory).first(1000), Kept::kLent,
+                           std::span(memory).subspan(1000));
+  }
+  ASSERT_GT(pair_->connected->unsent(), 0);  // nobody reads yet
+  pair_->connected->copy_lent();
+  std::fill(memory.begin(), memory.end(), std::byte{0});
+  pair_->accepted->set_handler(at_server_);
+  ASSERT_TRUE(run_until(io_, [&] { return at_server_.frames.size() == 40; }));
+  for (const Frame& frame : at_server_.frames) EXPECT_TRUE(frame.payload == expected);
+  EXPECT_EQ(pair_->connected->unsent(), 0);
+}
+
+TEST_P(LinkConformance, EndsWhenThePeerDoesNotReadAndTooMuchWaits) {
+  make({.silence = 30s, .max_unsent = 16 << 20});
+  pair_->connected->set_handler(at_worker_);
+  const Bytes payload = some_bytes(kMaxPayload);
+  for (int i = 0; i < 200; ++i) pair_->connected->send({.type = kData}, payload, Kept::kLent);
+  EXPECT_EQ(at_worker_.losses, 0);  // never from within a call
+  ASSERT_TRUE(run_until(io_, [&] { return at_worker_.lost.has_value(); }));
+  EXPECT_THAT(*at_worker_.lost, HasSubstr("does not read"));
+  run_until(
+      io_, [] { return false; }, 20ms);
+  EXPECT_EQ(at_worker_.losses, 1);
+}
+
+TEST_P(LinkConformance, SaysGoodbyeAfterAllThatWasSent) {
+  make_and_listen();
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    pair_->connected->send({.type = kData, .sequence = i}, some_bytes(kMaxPayload));
+  }
+  pair_->connected->close_after_sending();
+  pair_->connected->send({.type = kData, .sequence = 99}, {});  // too late: dropped
+  pair_->connected.reset();                                     // what was promised is still sent
+  ASSERT_TRUE(run_until(io_, [&] { return at_server_.lost.has_value(); }));
+  EXPECT_EQ(*at_server_.lost, "closed");
+  ASSERT_EQ(at_server_.frames.size(), 30);
+  EXPECT_EQ(at_server_.frames.back().header.sequence, 29);
+  EXPECT_FALSE(at_worker_.lost);
+}
+
+TEST_P(LinkConformance, BothMaySayGoodbyeAtOnce) {
+  make_and_listen();
+  pair_->connected->close_after_sending();
+  pair_->accepted->close_after_sending();
+  run_until(
+      io_, [] { return false; }, 50ms);
+  EXPECT_FALSE(at_server_.lost || at_worker_.lost);
+}
+
+TEST_P(LinkConformance, NoticesAPeerThatIsGone) {
+  make_and_listen();
+  pair_->connected->send({.type = kData}, some_bytes(100000));
+  ASSERT_TRUE(run_until(io_, [&] { return at_server_.frames.size() == 1; }));
+  pair_->connected.reset();
+  ASSERT_TRUE(run_until(
+      io_, [&] { return at_server_.lost.has_value(); }, 1s));
+  EXPECT_THAT(*at_server_.lost, HasSubstr("without a goodbye"));
+  EXPECT_EQ(at_server_.losses, 1);
+  pair_->accepted->send({.type = kData}, some_bytes(10));  // dropped, and that is all
+  run_until(
+      io_, [] { return false; }, 20ms);
+  EXPECT_EQ(at_server_.losses, 1);
+}
+
+TEST_P(LinkConformance, NoticesAPeerThatIsSilentButNotOneThatIsIdle) {
+  make_and_listen({.silence = 300ms});
+  // Idle for long: heartbeats keep both alive.
+  run_until(
+      io_, [] { return false; }, 600ms);
+  EXPECT_FALSE(at_server_.lost || at_worker_.lost);
+  EXPECT_LT(Clock::now() - pair_->accepted->last_heard(), 250ms);
+
+  // An end on a loop that nobody runs is as one whose process was stopped.
+  boost::asio::io_context stopped{1};
+  connecting_.address = pair_->listener->address();
+  pair_->accepted.reset();
+  std::unique_ptr<Link> silent;
+  const auto connector = connect(
+      stopped, connecting_, deadline_in(5s),
+      [&](std::unique_ptr<Link> link) { silent = std::move(link); },
+      [](const ConnectFailure& failure) { ADD_FAILURE() << failure.reason; });
+  const Deadline deadline = deadline_in(5s);
+  while (!(silent && pair_->accepted) && Clock::now() < deadline) {
+    run_until(
+        stopped, [] { return false; }, 1ms);
+    run_until(
+        io_, [] { return false; }, 1ms);
+  }
+  ASSERT_TRUE(silent && pair_->accepted);
+  Recorder recorder;
+  const auto start = Clock::now();
+  pair_->accepted->set_handler(recorder);
+  ASSERT_TRUE(run_until(
+      io_, [&] { return recorder.lost.has_value(); }, 3s));
+  EXPECT_THAT(*recorder.lost, HasSubstr("nothing was heard from it for 0.3 s"));
+  EXPECT_GE(Clock::now() - start, 290ms);
+}
+
+TEST_P(LinkConformance, AnEndThatWasStoppedItselfReadsBeforeItJudges) {
+  make_and_listen({.silence = 200ms});
+  pair_->connected->send({.type = kData}, some_bytes(10));
+  std::this_thread::sleep_for(300ms);  // the loop of both ends stands still
+  ASSERT_TRUE(run_until(
+      io_, [&] { return at_server_.frames.size() == 1; }, 2s));
+  EXPECT_FALSE(at_server_.lost) << *at_server_.lost;
+}
+
+TEST_P(LinkConformance, AHandlerThatThrowsEndsOnlyItsLink) {
+  make_and_listen();
+  at_server_.arrived = [](Link&, const FrameHeader&, std::span<const std::byte>) {
+    throw PeerError("the gradient is not finite");
+  };
+  pair_->connected->send({.type = kData}, some_bytes(10000));
+  ASSERT_TRUE(run_until(io_, [&] { return at_server_.lost && at_worker_.lost; }));
+  EXPECT_EQ(*at_server_.lost, "the gradient is not finite");
+  EXPECT_THAT(*at_worker_.lost, HasSubstr("without a goodbye"));
+
+  connecting_.address = pair_->listener->address();
+  pair_->accepted.reset();
+  pair_->connected.reset();
+  pair_->connector = connect(
+      io_, connecting_, deadline_in(5s),
+      [&](std::unique_ptr<Link> link) { pair_->connected = std::move(link); },
+      [](const ConnectFailure& failure) { ADD_FAILURE() << failure.reason; });
+  EXPECT_TRUE(run_until(io_, [&] { return pair_->accepted && pair_->connected; }));
+}
+
+TEST_P(LinkConformance, APlaceOfTheWrongSizeEndsTheLink) {
+  make_and_listen();
+  Bytes memory(10);
+  at_server_.place = [&](const FrameHeader&) { return std::span(memory); };
+  pair_->connected->send({.type = kData}, some_bytes(100000));
+  ASSERT_TRUE(run_until(io_, [&] { return at_server_.lost.has_value(); }));
+  EXPECT_THAT(*at_server_.lost, HasSubstr("a place of 10 bytes"));
+}
+
+TEST_P(LinkConformance, NoticesAPeerThatWasKilled) {
+  std::unique_ptr<Link> accepted;
+  Recorder recorder;
+  auto listener = listen(io_, listening_,
+                         {.admit = {},
+                          .accepted =
+                              [&](std::unique_ptr<Link> link) {
+                                accepted = std::move(link);
+                                accepted->set_handler(recorder);
+                              },
+                          .log = {}});
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {  // floods until it is killed
+    boost::asio::io_context io{1};
+    connecting_.address = listener->address();
+    std::unique_ptr<Link> link;
+    Recorder ignored;
+    const auto connector = connect(
+        io, connecting_, deadline_in(5s),
+        [&](std::unique_ptr<Link> made) { link = std::move(made); },
+        [](const ConnectFailure&) { ::_exit(1); });
+    if (!run_until(io, [&] { return link != nullptr; })) ::_exit(1);
+    link->set_handler(ignored);
+    const Bytes payload = some_bytes(kMaxPayload);
+    run_until(
+        io,
+        [&] {
+          if (link->unsent() < (8U << 20)) link->send({.type = kData}, payload, Kept::kLent);
+          return false;
+        },
+        20s);
+    ::_exit(1);
+  }
+  EXPECT_TRUE(run_until(io_, [&] { return recorder.frames.size() >= 20; }));
+  ::kill(child, SIGKILL);
+  const auto start = Clock::now();
+  EXPECT_TRUE(run_until(
+      io_, [&] { return recorder.lost.has_value(); }, 2s));
+  EXPECT_LT(Clock::now() - start, 1s);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  for (const Frame& frame : recorder.frames) EXPECT_EQ(frame.payload.size(), kMaxPayload);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , LinkConformance,
+    ::testing::Values(Way{"Tcp", Kind::kTcp, "at 127.0.0.1:"}, Way{"Token", Kind::kToken, "by TLS"},
+                      Way{"Certificates", Kind::kCertificates, "by TLS"},
+                      Way{"Unix", Kind::kUnix, "by a Unix socket"},
+                      Way{"SharedMemory", Kind::kSharedMemory, "by shared memory"}),
+    [](const auto& way) { return way.param.name; });
+
+}  // namespace
+}  // namespace cohort
