@@ -1,0 +1,107 @@
+// The inside of ShardClient, shared by shard_client.cpp (what the owner asks for, and sending) and
+// client_frames.cpp (what the server says).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/replay_window.h"
+#include "server/shard_client.h"
+
+namespace cohort {
+
+struct ShardClient::State {
+  struct Push {
+    std::span<const float> gradients = {};
+    std::uint64_t sequence = 0;  // 0: none yet
+    std::uint64_t base = 0;
+    std::int64_t final = 0;  // elements the owner has promised not to change
+    std::int64_t sent = 0;   // on this connection
+    bool whole = false;      // all sent on this connection
+  };
+
+  struct Pull {
+    std::span<float> into = {};
+    std::uint32_t which = 0;
+    std::uint64_t id = 0;
+    std::int64_t arrived = 0;
+    std::uint32_t version = 0;  // low bits, of the frames that have arrived
+    bool wanted = false;
+    bool asked = false;  // on this connection
+  };
+
+  struct Initial {
+    std::span<const float> parameters = {};
+    std::vector<std::span<const float>> slots = {};
+    std::uint64_t updates = 0;
+    bool given = false;
+  };
+
+  State(const ClientOptions& given, ClientPorts& given_ports);
+
+  void send(ServerFrame type, FrameHeader header = {}, std::span<const std::byte> payload = {},
+            Kept kept = Kept::kCopy);
+  void send_join();
+  void send_vector(std::uint32_t which, std::span<const float> values);
+  void send_initial();
+  void send_part(FrameHeader header, std::span<const float> part, Kept kept);
+  void send_replay(const ReplayWindow::Entry& entry);
+  // All below: sends what is next and possible.
+  void pump();
+  bool pump_replay();  // whether nothing is left to repeat
+  bool pump_push();    // whether the whole push has gone out
+  void ask_for_snapshot();
+
+  void on_joined(std::span<const std::byte> payload);
+  void on_answer(ServerFrame type, const FrameHeader& header, std::span<const std::byte> payload);
+  void on_fenced();
+  void on_values(const FrameHeader& header, std::span<const std::byte> payload);
+  void settle_push(PushOutcome outcome, std::vector<Rank> workers);
+  void trim(std::uint64_t durable);
+  std::span<float> place_of(const FrameHeader& header, std::size_t bytes) const;
+  WireFormat format_of_pull() const;
+  bool push_open() const { return push.sequence != 0 && !outcome; }
+  void settle_fenced_push();
+  [[noreturn]] void broken(const std::string& what) const;
+
+  const ClientOptions options;
+  ClientPorts& ports;
+  const Bytes job;  // the specification as it travels
+
+  bool connected = false;
+  bool joined = false;
+  std::uint64_t incarnation = 0;
+  std::uint64_t fenced = 0;  // the incarnation before, while a new one is asked for
+  bool push_fenced = false;  // with a push that was not answered
+  std::uint64_t lineage = 0;
+  JoinedBody body;
+  std::optional<std::string> refused;
+
+  Initial initial;
+  bool initial_sent = false;  // on this connection
+
+  std::uint64_t sequence = 0;  // of the last push
+  std::uint64_t answered = 0;  // pushes of this incarnation
+  Push push;
+  std::optional<PushOutcome> outcome;
+
+  Pull pull;
+  std::uint64_t known_version = 0;
+  std::uint64_t version = 0;
+  bool finished = false;
+
+  ReplayWindow window;
+  std::uint64_t replayed = 0;           // up to here the server has, or has been sent, everything
+  std::optional<std::uint64_t> repeat;  // kSync: the repeated push that is not answered yet
+  std::uint64_t durable = 0;
+  bool snapshot_asked = false;
+
+  bool leaving = false;
+  bool leave_sent = false;
+  bool left = false;
+  std::uint64_t rejoined = 0;
+  Bytes scratch;
+};
+
+}  // namespace cohort

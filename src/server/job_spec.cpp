@@ -1,0 +1,322 @@
+#include "server/job_spec.h"
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "server/layout.h"
+#include "storage/json.h"
+
+namespace cohort {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kMaxNumber = 1e15;
+constexpr int kMaxDepth = 4;
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
+
+const std::array<std::string, 3> kModes = {"sync", "async", "ssp"};
+const std::array<std::string, 3> kFormats = {"float32", "float16", "bfloat16"};
+
+template <class Names>
+std::size_t index_of(const Names& names, std::string_view name, std::string_view kind) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return i;
+  }
+  throw ConfigError(unknown_name(kind, name, names));
+}
+
+// Reads the members of an object and knows which it has read.
+class Reader {
+ public:
+  explicit Reader(const json& object) : object_(object) {
+    if (!object.is_object()) throw PeerError("a job's specification is no JSON object");
+  }
+
+  double number(const char* key, double low, double high) {
+    const json& value = member(key);
+    if (!value.is_number()) throw wrong(key, "a number");
+    const double found = value.get<double>();
+    if (!(found >= low && found <= high)) throw wrong(key, "within its bounds");
+    return found;
+  }
+
+  std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) {
+    const json& value = member(key);
+    if (!value.is_number_integer()) throw wrong(key, "a whole number");
+    const bool huge = value.is_number_unsigned() &&
+                      value.get<std::uint64_t>() > static_cast<std::uint64_t>(kMaxCount);
+    if (huge || value.get<std::int64_t>() < low || value.get<std::int64_t>() > high) {
+      throw wrong(key, "between " + std::to_string(low) + " and " + std::to_string(high));
+    }
+    return value.get<std::int64_t>();
+  }
+
+  bool boolean(const char* key) {
+    const json& value = member(key);
+    if (!value.is_boolean()) throw wrong(key, "true or false");
+    return value.get<bool>();
+  }
+
+  std::string text(const char* key) {
+    const json& value = member(key);
+    if (!value.is_string()) throw wrong(key, "a text");
+    return value.get<std::string>();
+  }
+
+  std::vector<double> numbers(const char* key) {
+    const json& value = member(key);
+    if (!value.is_array()) throw wrong(key, "a list of numbers");
+    std::vector<double> all;
+    for (const json& element : value) {
+      if (!element.is_number() || !(std::abs(element.get<double>()) <= kMaxNumber)) {
+        throw wrong(key, "a list of numbers");
+      }
+      all.push_back(element.get<double>());
+    }
+    return all;
+  }
+
+  const json& member(const char* key) {
+    const auto found = object_.find(key);
+    if (found == object_.end()) {
+      throw PeerError(std::string("a job's specification lacks '") + key + "'");
+    }
+    ++read_;
+    return *found;
+  }
+
+  void require_all_read() const {
+    if (read_ != object_.size()) {
+      throw PeerError("a job's specification holds settings that this program does not know");
+    }
+  }
+
+ private:
+  static PeerError wrong(const char* key, const std::string& expected) {
+    return PeerError(std::string("a job's specification: '") + key + "' is not " + expected);
+  }
+
+  const json& object_;
+  std::size_t read_ = 0;
+};
+
+OptimizerOptions optimizer_options_from(const json& object) {
+  Reader reader(object);
+  OptimizerOptions options;
+  options.momentum = reader.number("momentum", 0, 1);
+  options.nesterov = reader.boolean("nesterov");
+  options.beta1 = reader.number("beta1", 0, 1);
+  options.beta2 = reader.number("beta2", 0, 1);
+  options.epsilon = reader.number("epsilon", 0, kMaxNumber);
+  reader.require_all_read();
+  return options;
+}
+
+ScheduleOptions schedule_options_from(const json& object) {
+  Reader reader(object);
+  ScheduleOptions options;
+  options.lr = reader.number("lr", 0, kMaxNumber);
+  options.total_epochs = reader.number("epochs", 0, kMaxNumber);
+  options.step_size = reader.number("lr-step-size", 0, kMaxNumber);
+  options.gamma = reader.number("lr-gamma", 0, kMaxNumber);
+  options.milestones = reader.numbers("lr-milestones");
+  options.values = reader.numbers("lr-values");
+  options.min_lr = reader.number("lr-min", 0, kMaxNumber);
+  options.power = reader.number("lr-power", 0, kMaxNumber);
+  options.start_factor = reader.number("lr-start-factor", 0, kMaxNumber);
+  options.end_factor = reader.number("lr-end-factor", 0, kMaxNumber);
+  options.peak_at = reader.number("lr-peak-at", 0, 1);
+  reader.require_all_read();
+  return options;
+}
+
+std::vector<DecayRange> decay_from(const json& list, std::int64_t size) {
+  if (!list.is_array()) throw PeerError("a job's specification: 'weight-decay' is no list");
+  std::vector<DecayRange> decay;
+  std::int64_t at = 0;
+  for (const json& entry : list) {
+    Reader reader(entry);
+    const std::int64_t length = reader.integer("size", 1, kMaxArena);
+    decay.push_back({.range = {at, length}, .weight_decay = reader.number("decay", 0, kMaxNumber)});
+    reader.require_all_read();
+    if (length > size - at) throw PeerError("a job's weight decay reaches beyond its parameters");
+    at += length;
+  }
+  if (!decay.empty() && at != size) {
+    throw PeerError("a job's weight decay leaves some of its parameters out");
+  }
+  return decay;
+}
+
+// The names, options and their combination must be such that the server can work with them.
+void require_sound(const JobSpec& spec) {
+  if (spec.server >= spec.servers) throw PeerError("a job's specification: no such server");
+  if (spec.backup_workers >= spec.workers) {
+    throw PeerError("a job's specification: as many backup workers as workers");
+  }
+  if (!(spec.updates_per_epoch > 0)) {
+    throw PeerError("a job's specification: an epoch without updates");
+  }
+  const auto required = [](bool ok) {
+    if (!ok) throw PeerError("a job's specification: its schedule has no length");
+  };
+  required(spec.schedule_options.total_epochs > 0 && spec.schedule_options.step_size > 0);
+  optimizers().make(spec.optimizer, spec.optimizer_options);
+  with_warmup(schedules().make(spec.schedule, spec.schedule_options), spec.warmup_from,
+              spec.warmup_epochs);
+  if (spec.settings.empty()) return;
+  const json settings = parse_json(spec.settings, kMaxDepth);
+  if (!settings.is_object()) throw PeerError("a job's further settings are no JSON object");
+}
+
+JobSpec read_spec(const json& object) {
+  Reader reader(object);
+  JobSpec spec;
+  spec.workers = static_cast<int>(reader.integer("workers", 1, kMaxJobWorkers));
+  spec.servers = static_cast<int>(reader.integer("servers", 1, kMaxJobWorkers));
+  spec.server = static_cast<int>(reader.integer("server", 0, kMaxJobWorkers));
+  spec.size = reader.integer("size", 0, kMaxArena);
+  spec.mode = parse_server_mode(reader.text("mode"));
+  spec.staleness = reader.integer("staleness", 0, kMaxCount);
+  spec.backup_workers = static_cast<int>(reader.integer("backup-workers", 0, kMaxJobWorkers));
+  spec.delay_compensation = reader.number("delay-compensation", 0, kMaxNumber);
+  spec.wire = parse_wire_format(reader.text("wire-format"));
+  spec.optimizer = reader.text("optimizer");
+  spec.optimizer_options = optimizer_options_from(reader.member("optimizer-options"));
+  spec.decay = decay_from(reader.member("weight-decay"), spec.size);
+  spec.schedule = reader.text("schedule");
+  spec.schedule_options = schedule_options_from(reader.member("schedule-options"));
+  spec.warmup_epochs = reader.number("warmup-epochs", 0, kMaxNumber);
+  spec.warmup_from = reader.number("warmup-from", 0, kMaxNumber);
+  spec.updates_per_epoch = reader.number("updates-per-epoch", 0, kMaxNumber);
+  spec.total_updates = reader.integer("total-updates", 0, kMaxCount);
+  spec.layout_digest = reader.text("model");
+  spec.settings = reader.text("settings");
+  reader.require_all_read();
+  require_sound(spec);
+  return spec;
+}
+
+}  // namespace
+
+ServerMode parse_server_mode(std::string_view name) {
+  return static_cast<ServerMode>(index_of(kModes, name, "server mode"));
+}
+
+WireFormat parse_wire_format(std::string_view name) {
+  return static_cast<WireFormat>(index_of(kFormats, name, "wire format"));
+}
+
+std::string_view to_text(ServerMode mode) { return kModes[static_cast<std::size_t>(mode)]; }
+std::string_view to_text(WireFormat format) { return kFormats[static_cast<std::size_t>(format)]; }
+
+std::size_t bytes_each(WireFormat format) { return format == WireFormat::kFloat32 ? 4 : 2; }
+
+std::vector<DecayRange> decay_ranges(std::span<const Block> blocks) {
+  std::vector<DecayRange> ranges;
+  for (const Block& block : blocks) {
+    if (!ranges.empty() && ranges.back().weight_decay == block.weight_decay) {
+      ranges.back().range.size += block.range.size;
+    } else {
+      ranges.push_back(
+          {.range = {block.place, block.range.size}, .weight_decay = block.weight_decay});
+    }
+  }
+  return ranges;
+}
+
+json to_json(const JobSpec& spec) {
+  json decay = json::array();
+  for (const DecayRange& range : spec.decay) {
+    decay.push_back({{"size", range.range.size}, {"decay", range.weight_decay}});
+  }
+  const OptimizerOptions& optimizer = spec.optimizer_options;
+  const ScheduleOptions& schedule = spec.schedule_options;
+  return {{"workers", spec.workers},
+          {"servers", spec.servers},
+          {"server", spec.server},
+          {"size", spec.size},
+          {"mode", to_text(spec.mode)},
+          {"staleness", spec.staleness},
+          {"backup-workers", spec.backup_workers},
+          {"delay-compensation", spec.delay_compensation},
+          {"wire-format", to_text(spec.wire)},
+          {"optimizer", spec.optimizer},
+          {"optimizer-options",
+           {{"momentum", optimizer.momentum},
+            {"nesterov", optimizer.nesterov},
+            {"beta1", optimizer.beta1},
+            {"beta2", optimizer.beta2},
+            {"epsilon", optimizer.epsilon}}},
+          {"weight-decay", decay},
+          {"schedule", spec.schedule},
+          {"schedule-options",
+           {{"lr", schedule.lr},
+            {"epochs", schedule.total_epochs},
+            {"lr-step-size", schedule.step_size},
+            {"lr-gamma", schedule.gamma},
+            {"lr-milestones", schedule.milestones},
+            {"lr-values", schedule.values},
+            {"lr-min", schedule.min_lr},
+            {"lr-power", schedule.power},
+            {"lr-start-factor", schedule.start_factor},
+            {"lr-end-factor", schedule.end_factor},
+            {"lr-peak-at", schedule.peak_at}}},
+          {"warmup-epochs", spec.warmup_epochs},
+          {"warmup-from", spec.warmup_from},
+          {"updates-per-epoch", spec.updates_per_epoch},
+          {"total-updates", spec.total_updates},
+          {"model", spec.layout_digest},
+          {"settings", spec.settings}};
+}
+
+JobSpec job_spec_from(const std::string& text) {
+  try {
+    return read_spec(parse_json(text, kMaxDepth));
+  } catch (const PeerError&) {
+    throw;
+  } catch (const Error& error) {
+    throw PeerError(std::string("a job's specification: ") + error.what());
+  } catch (const json::exception& error) {
+    throw PeerError(std::string("a job's specification: ") + error.what());
+  }
+}
+
+std::string differences(const JobSpec& first, const JobSpec& other) {
+  std::vector<std::string> found;
+  const auto shown = [](const json& object, const std::string& key) {
+    const auto at = object.find(key);
+    return at == object.end() ? std::string("not set") : at->dump();
+  };
+  const std::function<void(const json&, const json&)> compare = [&](const json& a, const json& b) {
+    json keys = a;
+    keys.update(b);
+    for (const auto& [key, value] : keys.items()) {
+      if (a.contains(key) && b.contains(key) && a[key] == b[key]) continue;
+      if (key == "optimizer-options" || key == "schedule-options") {
+        compare(a[key], b[key]);
+      } else if (key == "model") {
+        found.push_back("the models differ in names, shapes or sharding");
+      } else if (key == "settings") {
+        const auto parsed = [](const json& text) {
+          return text == "" ? json::object() : parse_json(text.get<std::string>(), kMaxDepth);
+        };
+        compare(parsed(a[key]), parsed(b[key]));
+      } else if (key == "weight-decay") {
+        found.push_back("--weight-decay differs");
+      } else {
+        found.push_back("--" + key + " is " + shown(b, key) + " here and " + shown(a, key) +
+                        " at the others");
+      }
+    }
+  };
+  compare(to_json(first), to_json(other));
+  return join(found, "; ");
+}
+
+}  // namespace cohort

@@ -1,0 +1,298 @@
+#include <cstring>
+#include <new>
+
+#include "core/error.h"
+#include "server/numbers.h"
+#include "server/planted.h"
+#include "server/server_state.h"
+#include "server/wire_format.h"
+
+namespace cohort {
+
+using Presence = Member::Presence;
+
+namespace {
+
+constexpr std::uint64_t kMaxUpdates = std::uint64_t{1} << 53;
+
+std::string named(Rank worker) { return "worker " + std::to_string(worker); }
+
+}  // namespace
+
+void ParameterServer::State::on_join(ConnectionId connection, const FrameHeader& header,
+                                     std::span<const std::byte> payload) {
+  const auto found = connections.find(connection);
+  if (found == connections.end()) {
+    ++counters.fenced;
+    return;
+  }
+  const Rank worker = found->second.worker;
+  if (found->second.joined || found->second.held_since) {
+    throw PeerError(named(worker) + " asked twice to join");
+  }
+  if (payload.size() < sizeof lineage)
+    throw PeerError(named(worker) + " asked to join without a job");
+  const std::uint64_t known_lineage = get_u64(payload);
+  if (known_lineage != 0 && known_lineage != lineage) {
+    return refuse(connection, "server " + std::to_string(options.server) +
+                                  " was restarted without its state (start it with --state-dir); "
+                                  "the run cannot go on");
+  }
+  const std::span<const std::byte> text = payload.subspan(sizeof lineage);
+  if (!accept_spec(connection, worker,
+                   std::string(reinterpret_cast<const char*>(text.data()), text.size()))) {
+    return;
+  }
+  Member& member = members->at(worker);
+  if (header.incarnation == 0) {
+    found->second.held_before = header.place;
+    hold_or_join(connection, member);
+  } else {
+    return_with(connection, member, header);
+  }
+}
+
+bool ParameterServer::State::accept_spec(ConnectionId connection, Rank worker,
+                                         const std::string& text) {
+  std::string wrong;
+  try {
+    auto given = std::make_unique<JobSpec>(job_spec_from(text));
+    if (given->server != options.server) {
+      wrong = "this is server " + std::to_string(options.server) + ", not server " +
+              std::to_string(given->server) + "; are the servers' addresses in order?";
+    } else if (worker < 0 || worker >= given->workers) {
+      wrong = "there is no " + named(worker) + " in a job of " + std::to_string(given->workers);
+    } else if (spec) {
+      wrong = differences(*spec, *given);
+    } else {
+      model.emplace(*given);
+      members.emplace(given->workers);
+      spec = std::move(given);
+    }
+  } catch (const PeerError& error) {
+    wrong = error.what();
+  } catch (const std::bad_alloc&) {
+    wrong = "server " + std::to_string(options.server) + " has not enough memory for its share";
+  }
+  if (wrong.empty()) return true;
+  if (!spec) model.reset();
+  refuse(connection, wrong);
+  return false;
+}
+
+void ParameterServer::State::refuse(ConnectionId connection, const std::string& why) {
+  const auto found = connections.find(connection);
+  ports.log(named(found->second.worker) + " is refused: " + why);
+  FrameHeader header{.type = static_cast<FrameType>(ServerFrame::kRefused)};
+  const std::string text = why.substr(0, 4096);
+  header.length = static_cast<std::uint32_t>(text.size());
+  ports.send(connection, header, std::as_bytes(std::span(text)), Kept::kCopy);
+  forget(connection, why);
+}
+
+// The connection is new, the worker is not.
+void ParameterServer::State::return_with(ConnectionId connection, Member& member,
+                                         const FrameHeader& header) {
+  const bool known = header.incarnation == member.incarnation &&
+                     (member.live() || member.presence == Presence::kLeft);
+  if (!known && !COHORT_PLANTED(kNoFencing)) {
+    ++counters.fenced;
+    if (header.incarnation == member.incarnation && header.sequence > member.applied &&
+        spec->mode != ServerMode::kSync) {
+      note_lost(header.sequence - member.applied, named(member.worker) + " came back too late");
+      member.applied = header.sequence;
+    }
+    FrameHeader fenced{.type = static_cast<FrameType>(ServerFrame::kFenced)};
+    fenced.incarnation = header.incarnation;
+    ports.send(connection, fenced, {}, Kept::kCopy);
+    return;
+  }
+  if (member.connection && member.connection != connection) {
+    forget(*member.connection, "replaced by a new connection");
+  }
+  stay();
+  if (member.presence != Presence::kLeft) member.presence = Presence::kPresent;
+  member.was_present = true;
+  member.returned = true;
+  member.replay_to = header.sequence;
+  member.connection = connection;
+  member.last_heard = now;
+  member.asks_about = 0;
+  member.pull.reset();
+  if (!member.push.whole) member.push.clear();
+  member.push.gradients.resize(static_cast<std::size_t>(spec->size));
+  connections.at(connection).joined = true;
+  send_joined(member);
+  examine_rounds();
+  examine_pulls();
+}
+
+// Either the worker was restarted, or its rank was started twice; the old connection shows which,
+// by whether anything more is heard of it.
+void ParameterServer::State::hold_or_join(ConnectionId connection, Member& member) {
+  const bool there = member.presence == Presence::kPresent || member.goodbye_with != 0;
+  const bool alive = there && member.connection && now - member.last_heard <= options.evict_after;
+  Connection& own = connections.at(connection);
+  if (!alive) {
+    own.held_since.reset();
+    return join_anew(connection, member);
+  }
+  if (!own.held_since) own.held_since = now;
+  const bool clear = now - *own.held_since > options.evict_after * 3 / 2;
+  if (clear && now - member.last_heard <= options.evict_after / 2) {
+    refuse(connection, named(member.worker) + " is already there");
+  }
+}
+
+void ParameterServer::State::examine_held() {
+  std::vector<ConnectionId> held;
+  for (const auto& [id, connection] : connections) {
+    if (connection.held_since) held.push_back(id);
+  }
+  for (const ConnectionId id : held) {
+    const auto found = connections.find(id);
+    if (found != connections.end()) hold_or_join(id, members->at(found->second.worker));
+  }
+}
+
+void ParameterServer::State::join_anew(ConnectionId connection, Member& member) {
+  if (member.connection && member.connection != connection && !COHORT_PLANTED(kNoFencing)) {
+    forget(*member.connection, "replaced by a new process");
+  }
+  if (COHORT_PLANTED(kSequenceRestarts) && member.incarnation != 0) {
+    member.push.clear();
+    member.pull.reset();
+  } else {
+    member.renew(member.incarnation + 1);
+  }
+  stay();
+  member.presence = Presence::kJoining;
+  member.asks_about = connections.at(connection).held_before;
+  member.connection = connection;
+  member.last_heard = now;
+  changed = true;
+  if (options.keeps_state) {
+    // Told only when it cannot be forgotten: no incarnation is given twice, and what the worker
+    // has to repeat after a crash is never of an older one.
+    member.joins_with = request_snapshot();
+  } else {
+    activate(member);
+  }
+  examine_rounds();
+  examine_pulls();
+}
+
+void ParameterServer::State::stay() {
+  gone_since.reset();
+  ending.reset();
+  finished.reset();
+}
+
+void ParameterServer::State::activate(Member& member) {
+  if (!member.connection) {
+    member.presence = member.was_present ? Presence::kEvicted : Presence::kNever;
+    return;
+  }
+  member.clock = members->min_clock(member.worker).value_or(member.clock);
+  member.presence = Presence::kPresent;
+  member.was_present = true;
+  member.push.gradients.resize(static_cast<std::size_t>(spec->size));
+  connections.at(*member.connection).joined = true;
+  ports.log(named(member.worker) + " has joined (incarnation " +
+            std::to_string(member.incarnation) + "); " + text());
+  send_joined(member);
+}
+
+void ParameterServer::State::send_joined(const Member& member) {
+  JoinedBody body{.incarnation = member.incarnation,
+                  .lineage = lineage,
+                  .applied = member.applied,
+                  .durable = member.durable,
+                  .version = model->version(),
+                  .progress = member.progress,
+                  .initialized = initialized || initialization.whole,
+                  .keeps_state = options.keeps_state,
+                  .applied_before = 0,
+                  .in_model_before = false};
+  for (const PastIncarnation& past : member.past) {
+    if (past.incarnation != member.asks_about) continue;
+    body.applied_before = past.applied;
+    body.in_model_before = past.in_model;
+  }
+  send(member, ServerFrame::kJoined, {}, encode(body));
+  if (initialized && finished_training()) send(member, ServerFrame::kFinished);
+}
+
+// Where a frame of initial values belongs; nothing where it is not the next one.
+std::span<float> ParameterServer::State::initial_place(const Member& member,
+                                                       const FrameHeader& header,
+                                                       std::size_t bytes) {
+  if (member.worker != 0 || initialized || initialization.whole) return {};
+  if (bytes % sizeof(float) != 0 || header.detail > model->slots().size()) return {};
+  const auto size = static_cast<std::uint64_t>(spec->size);
+  const auto place = static_cast<std::uint64_t>(initialization.place);
+  const bool first = header.detail == 0 && header.place == 0;
+  const bool next = header.detail == initialization.which && header.place == place;
+  const bool next_vector =
+      header.detail == initialization.which + 1 && header.place == 0 && place == size;
+  if (!first && !next && !next_vector) return {};
+  const std::size_t count = bytes / sizeof(float);
+  if (header.place > size || count > size - header.place) return {};
+  std::span<float> vector =
+      header.detail == 0 ? model->parameters() : std::span(model->slots()[header.detail - 1]);
+  return vector.subspan(static_cast<std::size_t>(header.place), count);
+}
+
+void ParameterServer::State::on_initialize(Member& member, const FrameHeader& header,
+                                           std::span<const std::byte> payload) {
+  if (initialized || initialization.whole) return;
+  const std::span<float> place = initial_place(member, header, payload.size());
+  if (place.size_bytes() != payload.size()) {
+    throw PeerError(named(member.worker) + " sent initial values that do not fit");
+  }
+  if (header.detail == 0 && header.place == 0) initialization = {};
+  if (!payload.empty() && static_cast<const void*>(place.data()) != payload.data()) {
+    std::memcpy(place.data(), payload.data(), payload.size());
+  }
+  initialization.which = header.detail;
+  initialization.place = static_cast<std::int64_t>(header.place + place.size());
+  initialization.finite = initialization.finite && all_finite(place);
+}
+
+void ParameterServer::State::on_initialized(Member& member, const FrameHeader& header) {
+  if (initialized || initialization.whole) return;
+  const auto last_slot = static_cast<std::uint32_t>(model->slots().size());
+  const bool complete = initialization.place == spec->size &&
+                        (initialization.which == 0 || initialization.which == last_slot);
+  if (member.worker != 0 || !complete || header.sequence > kMaxUpdates) {
+    throw PeerError(named(member.worker) + " ended its initial values too early");
+  }
+  if (!initialization.finite) {
+    const ConnectionId connection = *member.connection;
+    initialization = {};
+    return refuse(connection, "the initial values hold numbers that are not finite");
+  }
+  if (initialization.which == 0) {
+    for (std::vector<float>& slot : model->slots()) slot.assign(slot.size(), 0.0F);
+  }
+  model->set_version(header.sequence);
+  initialization.whole = true;
+  changed = true;
+  if (options.keeps_state) {
+    initialization.needs = request_snapshot();
+  } else {
+    values_count();
+  }
+}
+
+void ParameterServer::State::values_count() {
+  initialized = true;
+  ports.log("the initial values are there, at update " + std::to_string(model->version()));
+  if (finished_training()) {
+    for (const Member& member : members->all()) send(member, ServerFrame::kFinished);
+  }
+  examine_rounds();
+  examine_pulls();
+}
+
+}  // namespace cohort

@@ -1,0 +1,246 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "server/planted.h"
+#include "server/server_state.h"
+#include "server/wire_format.h"
+#include "storage/json.h"
+
+namespace cohort {
+
+using nlohmann::json;
+using Presence = Member::Presence;
+
+namespace {
+
+constexpr int kStateVersion = 1;
+constexpr int kMaxDepth = 8;
+
+// How a member is found again: one that is joining may have been told before the crash.
+Presence kept(Presence presence) {
+  const bool there = presence == Presence::kPresent || presence == Presence::kJoining;
+  return there ? Presence::kAwaited : presence;
+}
+
+json to_json(const Member& member) {
+  json past = json::array();
+  for (const PastIncarnation& each : member.past) {
+    past.push_back({each.incarnation, each.applied, each.in_model});
+  }
+  return {{"presence", static_cast<int>(kept(member.presence))},
+          {"was-present", member.was_present},
+          {"incarnation", member.incarnation},
+          {"applied", member.applied},
+          {"progress", member.progress},
+          {"clock", member.clock},
+          {"past", past},
+          {"answer",
+           {{"kind", static_cast<int>(member.answer.kind)},
+            {"staleness", member.answer.staleness},
+            {"workers", member.answer.workers},
+            {"reason", member.answer.reason}}}};
+}
+
+void read_member(const json& object, Member& member) {
+  const int presence = object.at("presence").get<int>();
+  const int kind = object.at("answer").at("kind").get<int>();
+  if (presence < 0 || presence > static_cast<int>(Presence::kEvicted) || kind < 0 ||
+      kind > static_cast<int>(PushAnswer::Kind::kRejected)) {
+    throw FileError("a server's state holds an unknown value");
+  }
+  member.presence = kept(static_cast<Presence>(presence));
+  member.was_present =
+      object.at("was-present").get<bool>() || member.presence == Presence::kAwaited;
+  member.incarnation = object.at("incarnation").get<std::uint64_t>();
+  member.applied = object.at("applied").get<std::uint64_t>();
+  member.durable = member.applied;
+  member.progress = object.at("progress").get<std::uint64_t>();
+  member.clock = object.at("clock").get<std::uint64_t>();
+  for (const json& each : object.at("past")) {
+    member.past.push_back({.incarnation = each.at(0).get<std::uint64_t>(),
+                           .applied = each.at(1).get<std::uint64_t>(),
+                           .in_model = each.at(2).get<bool>()});
+  }
+  member.answer.kind = static_cast<PushAnswer::Kind>(kind);
+  member.answer.staleness = object.at("answer").at("staleness").get<std::uint64_t>();
+  member.answer.workers = object.at("answer").at("workers").get<std::vector<Rank>>();
+  member.answer.reason = object.at("answer").at("reason").get<std::string>();
+}
+
+json to_json(const ServerCounters& counters) {
+  json staleness = json::array();
+  for (const auto& [age, pushes] : counters.staleness) staleness.push_back({age, pushes});
+  return {{"updates", counters.updates},
+          {"pushes", counters.pushes},
+          {"duplicates", counters.duplicates},
+          {"dropped", counters.dropped},
+          {"rejected", counters.rejected},
+          {"fenced", counters.fenced},
+          {"evictions", counters.evictions},
+          {"lost", counters.lost},
+          {"staleness", staleness}};
+}
+
+ServerCounters counters_from(const json& object) {
+  ServerCounters counters;
+  counters.updates = object.at("updates").get<std::uint64_t>();
+  counters.pushes = object.at("pushes").get<std::uint64_t>();
+  counters.duplicates = object.at("duplicates").get<std::uint64_t>();
+  counters.dropped = object.at("dropped").get<std::uint64_t>();
+  counters.rejected = object.at("rejected").get<std::uint64_t>();
+  counters.fenced = object.at("fenced").get<std::uint64_t>();
+  counters.evictions = object.at("evictions").get<std::uint64_t>();
+  counters.lost = object.at("lost").get<std::uint64_t>();
+  for (const json& pair : object.at("staleness")) {
+    counters.staleness[pair.at(0).get<std::uint64_t>()] = pair.at(1).get<std::uint64_t>();
+  }
+  return counters;
+}
+
+void restore_values(const ServerSnapshot& snapshot, ModelState& model) {
+  const auto fits = [&](const std::vector<float>& values) {
+    return values.size() == model.parameters().size() && all_finite(values);
+  };
+  const bool sound = fits(snapshot.parameters) && snapshot.slots.size() == model.slots().size() &&
+                     std::all_of(snapshot.slots.begin(), snapshot.slots.end(), fits);
+  if (!sound) throw FileError("a server's state does not fit its parameters, or is damaged");
+  std::copy(snapshot.parameters.begin(), snapshot.parameters.end(), model.parameters().begin());
+  model.slots() = snapshot.slots;
+}
+
+}  // namespace
+
+std::uint64_t ParameterServer::State::request_snapshot() {
+  snapshot_wanted = true;
+  if (persisting || (retry_at && now < *retry_at)) return snapshot_id + 1;
+  make_snapshot();
+  return snapshot_id;
+}
+
+void ParameterServer::State::make_snapshot() {
+  snapshot_wanted = false;
+  changed = false;
+  retry_at.reset();
+  last_snapshot = now;
+  ServerSnapshot snapshot{
+      .id = ++snapshot_id, .state = state_text(), .parameters = {}, .slots = {}};
+  if (initialized || initialization.whole) {
+    const std::span<const float> values = model->parameters();
+    snapshot.parameters.assign(values.begin(), values.end());
+    snapshot.slots = model->slots();
+  }
+  persisting = Persisting{.id = snapshot_id, .rows = {}};
+  for (const Member& member : members->all()) {
+    persisting->rows.push_back({.incarnation = member.incarnation, .applied = member.applied});
+  }
+  ports.persist(std::move(snapshot));
+  if (COHORT_PLANTED(kAckBeforeApply)) move_watermarks(*persisting);
+}
+
+std::string ParameterServer::State::state_text() const {
+  json rows = json::array();
+  for (const Member& member : members->all()) rows.push_back(to_json(member));
+  const json state = {{"format", kStateVersion},
+                      {"server", options.server},
+                      {"spec", cohort::to_json(*spec)},
+                      {"lineage", lineage},
+                      {"initialized", initialized || initialization.whole},
+                      {"version", model->version()},
+                      {"members", rows},
+                      {"counters", to_json(counters)}};
+  return state.dump();
+}
+
+void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
+  try {
+    const json state = parse_json(snapshot.state, kMaxDepth);
+    if (state.at("format").get<int>() != kStateVersion) {
+      throw FileError("a server's state is of another version of this program");
+    }
+    if (state.at("server").get<int>() != options.server) {
+      throw FileError("this is the state of server " + state.at("server").dump() +
+                      ", not of server " + std::to_string(options.server));
+    }
+    spec = std::make_unique<JobSpec>(job_spec_from(state.at("spec").dump()));
+    model.emplace(*spec);
+    members.emplace(spec->workers);
+    lineage = state.at("lineage").get<std::uint64_t>();
+    initialized = state.at("initialized").get<bool>();
+    model->set_version(state.at("version").get<std::uint64_t>());
+    if (state.at("members").size() != members->all().size()) {
+      throw FileError("a server's state does not name every worker once");
+    }
+    for (Member& member : members->all()) {
+      read_member(state.at("members").at(static_cast<std::size_t>(member.worker)), member);
+    }
+    counters = counters_from(state.at("counters"));
+    if (initialized) restore_values(snapshot, *model);
+  } catch (const json::exception& error) {
+    throw FileError(std::string("a server's state is damaged: ") + error.what());
+  } catch (const PeerError& error) {
+    throw FileError(std::string("a server's state is damaged: ") + error.what());
+  }
+  snapshot_id = snapshot.id;
+  recovering = spec->mode == ServerMode::kSync && initialized && !finished_training();
+}
+
+void ParameterServer::State::move_watermarks(const Persisting& written) {
+  for (Member& member : members->all()) {
+    const Persisting::Row& row = written.rows[static_cast<std::size_t>(member.worker)];
+    if (row.incarnation != member.incarnation || row.applied <= member.durable) continue;
+    member.durable = row.applied;
+    FrameHeader header;
+    header.place = member.durable;
+    if (member.presence == Presence::kPresent) send(member, ServerFrame::kDurable, header);
+  }
+}
+
+void ParameterServer::on_persisted(std::uint64_t id, Deadline now) {
+  State& state = *state_;
+  state.note_time(now);
+  if (!state.persisting || state.persisting->id != id) return;
+  const State::Persisting written = std::move(*state.persisting);
+  state.persisting.reset();
+  state.move_watermarks(written);
+  bool joined = false;
+  for (Member& member : state.members->all()) {
+    if (member.goodbye_with != 0 && member.goodbye_with <= id) {
+      member.goodbye_with = 0;
+      state.send(member, ServerFrame::kGoodbye);
+    }
+    if (member.presence != Presence::kJoining || member.joins_with > id) continue;
+    state.activate(member);
+    joined = true;
+  }
+  const State::Initialization& initial = state.initialization;
+  if (!state.initialized && initial.whole && initial.needs <= id) state.values_count();
+  if (joined) {
+    state.examine_rounds();
+    state.examine_pulls();
+  }
+  if (state.snapshot_wanted) {
+    state.request_snapshot();
+  } else if (state.ending && !state.somebody_there()) {
+    state.finished = state.ending;
+  }
+}
+
+void ParameterServer::on_persist_failed(std::uint64_t id, const std::string& why, Deadline now) {
+  State& state = *state_;
+  state.note_time(now);
+  if (!state.persisting || state.persisting->id != id) return;
+  state.persisting.reset();
+  ++state.counters.persist_failures;
+  state.ports.log("the state could not be written, and is tried again: " + why);
+  state.snapshot_wanted = true;
+  state.changed = true;
+  // Workers may be waiting for it: not only at the next interval.
+  const std::chrono::nanoseconds pause =
+      std::min<std::chrono::nanoseconds>(state.options.snapshot_every, std::chrono::seconds(1));
+  state.retry_at = now + std::chrono::duration_cast<Clock::duration>(pause);
+  if (state.ending && !state.somebody_there())
+    state.finished = *state.ending + "; the last state could not be written: " + why;
+}
+
+}  // namespace cohort

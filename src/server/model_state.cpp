@@ -1,0 +1,68 @@
+#include "server/model_state.h"
+
+#include "core/error.h"
+#include "core/simd.h"
+
+namespace cohort {
+namespace {
+
+COHORT_SIMD_CLONES
+void add(float* __restrict sum, const float* __restrict other, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) sum[i] += other[i];
+}
+
+COHORT_SIMD_CLONES
+void compensate(float* __restrict g, const float* __restrict w, const float* __restrict then,
+                std::size_t n, float lambda) {
+  for (std::size_t i = 0; i < n; ++i) g[i] += lambda * g[i] * g[i] * (w[i] - then[i]);
+}
+
+}  // namespace
+
+ModelState::ModelState(const JobSpec& spec)
+    : spec_(spec),
+      optimizer_(optimizers().make(spec.optimizer, spec.optimizer_options)),
+      schedule_(with_warmup(schedules().make(spec.schedule, spec.schedule_options),
+                            spec.warmup_from, spec.warmup_epochs)),
+      decay_(spec.decay) {
+  const auto size = static_cast<std::size_t>(spec.size);
+  if (decay_.empty()) decay_.push_back({.range = {0, spec.size}, .weight_decay = 0});
+  parameters_.resize(size);
+  slots_.assign(optimizer_->slots().size(), std::vector<float>(size));
+}
+
+double ModelState::lr() const {
+  return schedule_->at(static_cast<double>(version_) / spec_.updates_per_epoch);
+}
+
+void ModelState::apply(std::span<const float> gradients, double scale) {
+  COHORT_CHECK(gradients.size() == parameters_.size(), "a gradient of the arena's size");
+  UpdateScalars scalars{
+      .lr = lr(), .weight_decay = 0, .gradient_scale = scale, .step = static_cast<Step>(version_)};
+  for (const DecayRange& decay : decay_) {
+    const auto begin = static_cast<std::size_t>(decay.range.begin);
+    const auto size = static_cast<std::size_t>(decay.range.size);
+    UpdateBlock block{.parameters = std::span(parameters_).subspan(begin, size),
+                      .gradients = gradients.subspan(begin, size),
+                      .slots = {}};
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      block.slots[i] = std::span(slots_[i]).subspan(begin, size);
+    }
+    scalars.weight_decay = decay.weight_decay;
+    optimizer_->update(block, scalars);
+  }
+  ++version_;
+}
+
+void add_to(std::span<float> sum, std::span<const float> other) {
+  COHORT_CHECK(sum.size() == other.size(), "gradients of one arena");
+  add(sum.data(), other.data(), sum.size());
+}
+
+void compensate_delay(std::span<float> gradients, std::span<const float> now,
+                      std::span<const float> then, double lambda) {
+  COHORT_CHECK(gradients.size() == now.size() && now.size() == then.size(), "one arena");
+  compensate(gradients.data(), now.data(), then.data(), now.size(), static_cast<float>(lambda));
+}
+
+}  // namespace cohort

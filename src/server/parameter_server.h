@@ -1,0 +1,140 @@
+// A parameter server without sockets, threads, clock and disk: frames and time go in, frames and
+// snapshots come out. The same object runs behind Asio, under the simulator and under the fuzzer.
+//
+// What it promises (docs/protocol.md has the argument for each):
+//   - An acknowledged push is in the model exactly once: over reconnects, repeated and delayed
+//     frames, crashes of the worker, and crashes of the server as long as the worker that holds the
+//     push for a replay lives. The table of what has been applied is part of the snapshot.
+//   - An incarnation that was evicted or replaced changes nothing any more.
+//   - kSync: a round is the mean over the workers that are members, summed in the order of ranks,
+//     of a whole gradient each, applied at once or not at all. kBounded: a pull is answered only
+//     while the puller is at most `staleness` ahead of the slowest member. A worker that is silent
+//     for `evict_after` is no member: it holds up nobody.
+//   - Numbers that are not finite never reach the model.
+//   - Values that answer one pull are those of one version.
+//
+// kSync: after a restart from a snapshot nothing is updated until every member of that time has
+// joined again, or has been given up: only they know which rounds had been made since. A round that
+// none of them was told of may be made again of others. In the other modes every worker repeats its
+// own pushes, whoever else is there.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/types.h"
+#include "network/frame.h"
+#include "network/link.h"
+#include "server/job_spec.h"
+#include "server/messages.h"
+
+namespace cohort {
+
+using ConnectionId = std::uint64_t;
+
+// All that survives a crash, at one moment. Made by the server, kept by its ports.
+struct ServerSnapshot {
+  std::uint64_t id = 0;    // counts up
+  std::string state = {};  // a JSON document: spec, tables, counters
+  std::vector<float> parameters = {};
+  std::vector<std::vector<float>> slots = {};  // the optimizer's
+};
+
+// What the server does to the world. Called from within its methods; must not call back.
+class ServerPorts {
+ public:
+  virtual ~ServerPorts() = default;
+
+  // kLent: the bytes are those of the model and stay until model_changes().
+  virtual void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
+                    Kept kept) = 0;
+  // Lent bytes that are not sent yet must be copied now.
+  virtual void model_changes() = 0;
+  // Closes after what was sent has gone out. The server forgets the connection at once.
+  virtual void close(ConnectionId connection, const std::string& reason) = 0;
+  // Writes it; then on_persisted(id) or on_persist_failed(id) must be called, later, not from here.
+  // Of several the latest is enough. Never called when keeps_state is false.
+  virtual void persist(ServerSnapshot snapshot) = 0;
+  virtual void log(const std::string& line) = 0;
+};
+
+struct ServerOptions {
+  int server = 0;
+  bool keeps_state = false;  // snapshots are wanted
+  std::chrono::nanoseconds evict_after = std::chrono::milliseconds(2500);
+  // kBounded, where others wait for the slowest: with a connection that ended, so soon.
+  std::chrono::nanoseconds evict_unconnected = std::chrono::milliseconds(500);
+  // How long members are waited for after a restart. Longer than a worker takes to notice that the
+  // server had gone without a word: what it pushed since the snapshot is lost otherwise.
+  std::chrono::nanoseconds return_within = std::chrono::seconds(5);
+  std::chrono::nanoseconds snapshot_every = std::chrono::seconds(5);
+  std::chrono::nanoseconds idle_exit = std::chrono::minutes(10);  // without any worker
+  // How long a worker that has never joined is waited for when all others are done.
+  std::chrono::nanoseconds late_start = std::chrono::seconds(30);
+  Seed seed = 0;  // for the lineage: another at every start
+};
+
+// Counted since the beginning of the job, crashes included.
+struct ServerCounters {
+  std::uint64_t updates = 0;     // made to the model
+  std::uint64_t pushes = 0;      // that are in the model
+  std::uint64_t duplicates = 0;  // that were in it already
+  std::uint64_t dropped = 0;     // too late for their round
+  std::uint64_t rejected = 0;    // not finite
+  std::uint64_t fenced = 0;      // frames of old incarnations
+  std::uint64_t evictions = 0;
+  std::uint64_t lost = 0;  // acknowledged, not durable, and their worker never came back
+  std::uint64_t persist_failures = 0;
+  std::map<std::uint64_t, std::uint64_t> staleness = {};  // of pushes: how many had which
+};
+
+class ParameterServer {
+ public:
+  // `ports` outlives the server. `snapshot`: what a server of this job kept, to go on from. Throws
+  // FileError when that is not sound.
+  ParameterServer(const ServerOptions& options, ServerPorts& ports,
+                  const ServerSnapshot* snapshot = nullptr);
+  ~ParameterServer();
+  ParameterServer(const ParameterServer&) = delete;
+  ParameterServer& operator=(const ParameterServer&) = delete;
+
+  // An authenticated worker has connected. Connection ids are never used twice.
+  void on_connected(ConnectionId connection, Rank worker, Deadline now);
+  // As LinkHandler: throws PeerError when the frame breaks the protocol; the caller then ends the
+  // connection and calls on_lost(). After on_lost(), or close(), nothing may be written any more to
+  // the memory that place_for() named.
+  std::optional<std::span<std::byte>> place_for(ConnectionId connection, const FrameHeader& header);
+  void on_frame(ConnectionId connection, const FrameHeader& header,
+                std::span<const std::byte> payload, Deadline now);
+  // Something was heard, if only a heartbeat.
+  void on_heard(ConnectionId connection, Deadline now);
+  void on_lost(ConnectionId connection, Deadline now);
+  void on_persisted(std::uint64_t id, Deadline now);
+  void on_persist_failed(std::uint64_t id, const std::string& why, Deadline now);
+  // At least every 100 ms.
+  void on_tick(Deadline now);
+
+  // Everybody has left, or nobody has been there for idle_exit: time to go. Why, for people. Until
+  // the owner has gone, a worker that joins takes it back.
+  std::optional<std::string> finished() const;
+
+  const ServerCounters& counters() const;
+  std::uint64_t version() const;
+  const JobSpec* spec() const;  // null until a worker has joined
+  std::span<const float> parameters() const;
+  // Members and whom the job still waits for, for messages: "2 of 4 workers; waiting for 1, 3".
+  std::string text() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cohort

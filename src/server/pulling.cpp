@@ -1,0 +1,80 @@
+#include <algorithm>
+
+#include "core/error.h"
+#include "server/numbers.h"
+#include "server/server_state.h"
+#include "server/wire_format.h"
+
+namespace cohort {
+
+void ParameterServer::State::on_pull(Member& member, const FrameHeader& header) {
+  const bool known = header.detail <= model->slots().size() || names_parameters(header.detail);
+  if (!known) {
+    throw PeerError("worker " + std::to_string(member.worker) + " asked for vector " +
+                    std::to_string(header.detail) + ", which there is not");
+  }
+  if (member.push.arrived > 0 && !member.push.whole) {
+    throw PeerError("worker " + std::to_string(member.worker) + " asked for values amid a push");
+  }
+  member.pull = WaitingPull{.id = header.sequence, .which = header.detail, .since = now};
+  if (may_read(member)) return send_values(member);
+  examine_rounds();  // in recovery: it has nothing more to repeat
+}
+
+bool ParameterServer::State::may_read(const Member& member) const {
+  if (!initialized || recovering || member.push.whole) return false;
+  if (member.pull && member.pull->which == kPullWhenAlone && others_may_push(member)) return false;
+  if (spec->mode != ServerMode::kBounded || !member.live()) return true;
+  const std::uint64_t smallest = members->min_clock().value_or(member.clock);
+  return member.clock <= smallest ||
+         member.clock - smallest <= static_cast<std::uint64_t>(spec->staleness);
+}
+
+bool ParameterServer::State::others_may_push(const Member& member) const {
+  for (const Member& other : members->all()) {
+    if (other.worker == member.worker) continue;
+    if (other.live() || other.presence == Member::Presence::kJoining) return true;
+    const bool late = now - member.pull->since < options.late_start;
+    if (other.presence == Member::Presence::kNever && late) return true;
+  }
+  return false;
+}
+
+void ParameterServer::State::examine_pulls() {
+  for (Member& member : members->all()) {
+    if (member.pull && may_read(member)) send_values(member);
+  }
+}
+
+void ParameterServer::State::send_values(Member& member) {
+  const WaitingPull pull = *member.pull;
+  member.pull.reset();
+  const bool parameters = names_parameters(pull.which);
+  const std::span<const float> values =
+      parameters ? std::span<const float>(model->parameters())
+                 : std::span<const float>(model->slots()[pull.which - 1]);
+  const WireFormat format = pull.which == 0 ? spec->wire : WireFormat::kFloat32;
+  const std::size_t at_most = kMaxPayload / bytes_each(format);
+  std::size_t place = 0;
+  do {
+    const std::span<const float> part =
+        values.subspan(place, std::min(at_most, values.size() - place));
+    FrameHeader header;
+    header.sequence = pull.id;
+    header.place = place;
+    header.detail = low_bits(model->version());
+    if (format == WireFormat::kFloat32) {
+      send(member, ServerFrame::kValues, header, std::as_bytes(part), Kept::kLent);
+    } else {
+      scratch.resize(part.size() * bytes_each(format));
+      encode_floats(format, part, scratch);
+      send(member, ServerFrame::kValues, header, scratch, Kept::kCopy);
+    }
+    place += part.size();
+  } while (place < values.size());
+  if (spec->delay_compensation > 0 && parameters) {
+    member.pulled.assign(values.begin(), values.end());
+  }
+}
+
+}  // namespace cohort

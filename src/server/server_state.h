@@ -1,0 +1,150 @@
+// The inside of ParameterServer, which several files share: what is known, and what is done.
+//
+//   joining.cpp   join, initial values        pulling.cpp   values out, clocks
+//   pushing.cpp   gradients in, rounds        keeping.cpp   snapshots out and in
+//   leaving.cpp   farewells, eviction, the end
+//
+// Everything a peer sent is checked before it has any effect; what breaks the protocol throws
+// PeerError and leaves this as it was, but for the connection, which the caller then ends.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "server/members.h"
+#include "server/model_state.h"
+#include "server/parameter_server.h"
+#include "server/rounds.h"
+
+namespace cohort {
+
+struct ParameterServer::State {
+  struct Connection {
+    Rank worker = 0;
+    bool joined = false;
+    // Asks for a new incarnation while another connection of that worker seems to be alive.
+    std::optional<Deadline> held_since = {};
+    std::uint64_t held_before = 0;  // the incarnation of its process before it was fenced
+  };
+
+  // A snapshot that is being written.
+  struct Persisting {
+    std::uint64_t id = 0;
+    struct Row {
+      std::uint64_t incarnation = 0;
+      std::uint64_t applied = 0;
+    };
+    std::vector<Row> rows;
+  };
+
+  // How far the initial values have come in.
+  struct Initialization {
+    std::uint32_t which = 0;
+    std::int64_t place = 0;
+    bool whole = false;
+    bool finite = true;
+    std::uint64_t needs = 0;  // the snapshot that makes them count
+  };
+
+  State(const ServerOptions& given, ServerPorts& given_ports)
+      : options(given), ports(given_ports) {}
+
+  // Beginning, in parameter_server.cpp.
+  void note_time(Deadline now);
+  Member* member_of(ConnectionId connection, const FrameHeader& header);
+  void dispatch(ConnectionId connection, const FrameHeader& header,
+                std::span<const std::byte> payload);
+  void send(const Member& member, ServerFrame type, FrameHeader header = {},
+            std::span<const std::byte> payload = {}, Kept kept = Kept::kCopy);
+  void forget(ConnectionId connection, const std::string& reason);
+  bool finished_training() const;
+
+  // joining.cpp
+  void on_join(ConnectionId connection, const FrameHeader& header,
+               std::span<const std::byte> payload);
+  bool accept_spec(ConnectionId connection, Rank worker, const std::string& text);
+  void refuse(ConnectionId connection, const std::string& why);
+  void return_with(ConnectionId connection, Member& member, const FrameHeader& header);
+  void join_anew(ConnectionId connection, Member& member);
+  void hold_or_join(ConnectionId connection, Member& member);
+  void examine_held();
+  void stay();  // though it was about to end
+  void activate(Member& member);
+  void send_joined(const Member& member);
+  std::span<float> initial_place(const Member& member, const FrameHeader& header,
+                                 std::size_t bytes);
+  void on_initialize(Member& member, const FrameHeader& header, std::span<const std::byte> payload);
+  void on_initialized(Member& member, const FrameHeader& header);
+  void values_count();
+
+  // pushing.cpp
+  bool expects(const Member& member, const FrameHeader& header, std::size_t bytes) const;
+  void on_push(Member& member, const FrameHeader& header, std::span<const std::byte> payload);
+  void on_committed(Member& member, const FrameHeader& header, std::span<const std::byte> payload);
+  void push_is_whole(Member& member);
+  void offer_to_round(Member& member);
+  void apply_at_once(Member& member);
+  void apply_deferred();  // only of a planted bug
+  void answer(Member& member, PushAnswer answer);
+  void send_answer(const Member& member);
+  void examine_rounds();
+  void make_round(const RoundDecision& decision);
+  void drop_late_pushes();
+  void note_lost(std::uint64_t pushes, const std::string& why);
+
+  // pulling.cpp
+  void on_pull(Member& member, const FrameHeader& header);
+  bool may_read(const Member& member) const;
+  bool others_may_push(const Member& member) const;
+  void examine_pulls();
+  void send_values(Member& member);
+
+  // keeping.cpp
+  std::uint64_t request_snapshot();  // the id of the one that will hold what is now
+  void make_snapshot();
+  std::string state_text() const;
+  void restore(const ServerSnapshot& snapshot);
+  void move_watermarks(const Persisting& written);
+
+  // leaving.cpp
+  void on_leave(Member& member);
+  void finish_leave(Member& member);
+  void evict(Member& member, const std::string& why);
+  void evict_silent();
+  bool somebody_there() const;
+  void examine_end();
+  std::string text() const;
+
+  const ServerOptions options;
+  ServerPorts& ports;
+  Deadline now = {};
+  std::optional<Deadline> started = {};
+
+  std::unique_ptr<JobSpec> spec;
+  std::optional<ModelState> model;
+  std::optional<Members> members;
+  std::unordered_map<ConnectionId, Connection> connections;
+  ServerCounters counters;
+  std::uint64_t lineage = 0;
+  bool initialized = false;
+  Initialization initialization;
+  bool recovering = false;  // kSync: rounds made before the restart are still to be repeated
+  Bytes scratch;            // for formats that are not the arena's
+
+  std::uint64_t snapshot_id = 0;  // of the last one made
+  std::optional<Persisting> persisting;
+  bool snapshot_wanted = false;
+  bool changed = false;  // since the last snapshot was made
+  Deadline last_snapshot = {};
+  std::optional<Deadline> retry_at = {};
+
+  std::optional<Deadline> gone_since = {};  // some have left and nobody is there
+  std::optional<Deadline> idle_since = {};  // without any connection
+  std::optional<std::string> ending = {};   // the reason, while the last snapshot is written
+  std::optional<std::string> finished = {};
+};
+
+}  // namespace cohort

@@ -1,0 +1,257 @@
+#include "server/shard_client.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "server/client_state.h"
+#include "server/numbers.h"
+#include "server/wire_format.h"
+
+namespace cohort {
+namespace {
+
+// Parts of a push below this wait for the next part: a frame each would cost more than it hides.
+constexpr std::int64_t kMinPart = 16384;
+
+Bytes job_bytes(const JobSpec& spec) {
+  const std::string text = to_json(spec).dump();
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+ShardClient::State::State(const ClientOptions& given, ClientPorts& given_ports)
+    : options(given), ports(given_ports), job(job_bytes(given.spec)) {}
+
+void ShardClient::State::send(ServerFrame type, FrameHeader header,
+                              std::span<const std::byte> payload, Kept kept) {
+  header.type = static_cast<FrameType>(type);
+  header.length = static_cast<std::uint32_t>(payload.size());
+  header.incarnation = incarnation;
+  ports.send(header, payload, kept);
+}
+
+void ShardClient::State::send_join() {
+  Bytes payload(sizeof lineage);
+  put_u64(payload, lineage);
+  payload.insert(payload.end(), job.begin(), job.end());
+  FrameHeader header;
+  header.sequence = answered;
+  header.place = fenced;
+  send(ServerFrame::kJoin, header, payload);
+}
+
+void ShardClient::State::send_vector(std::uint32_t which, std::span<const float> values) {
+  std::size_t place = 0;
+  do {
+    const auto part =
+        values.subspan(place, std::min(kMaxPayload / sizeof(float), values.size() - place));
+    FrameHeader header;
+    header.detail = which;
+    header.place = place;
+    send(ServerFrame::kInitialize, header, std::as_bytes(part), Kept::kLent);
+    place += part.size();
+  } while (place < values.size());
+}
+
+void ShardClient::State::send_initial() {
+  initial_sent = true;
+  send_vector(0, initial.parameters);
+  for (std::size_t i = 0; i < initial.slots.size(); ++i) {
+    send_vector(static_cast<std::uint32_t>(i + 1), initial.slots[i]);
+  }
+  FrameHeader header;
+  header.sequence = initial.updates;
+  send(ServerFrame::kInitialized, header);
+}
+
+void ShardClient::State::send_part(FrameHeader header, std::span<const float> part, Kept kept) {
+  if (options.spec.wire == WireFormat::kFloat32) {
+    return send(ServerFrame::kPush, header, std::as_bytes(part), kept);
+  }
+  scratch.resize(part.size() * bytes_each(options.spec.wire));
+  encode_floats(options.spec.wire, part, scratch);
+  send(ServerFrame::kPush, header, scratch, Kept::kCopy);
+}
+
+void ShardClient::State::send_replay(const ReplayWindow::Entry& entry) {
+  FrameHeader header;
+  header.sequence = entry.sequence;
+  header.detail = low_bits(entry.base);
+  if (entry.refused || options.spec.mode == ServerMode::kSync) {
+    send(ServerFrame::kCommitted, header, encode_workers(entry.workers, options.spec.workers));
+  }
+  if (entry.refused) return;
+  const std::span<const float> all = entry.gradients;
+  const std::size_t at_most = kMaxPayload / bytes_each(options.spec.wire);
+  std::size_t place = 0;
+  do {
+    const auto part = all.subspan(place, std::min(at_most, all.size() - place));
+    header.place = place;
+    send_part(header, part, Kept::kCopy);  // a snapshot may end the entry before it is sent
+    place += part.size();
+  } while (place < all.size());
+}
+
+void ShardClient::State::pump() {
+  if (!connected || !joined) return;
+  if (initial.given && !initial_sent && !body.initialized) send_initial();
+  if (!pump_replay() || !pump_push()) return;
+  if (pull.wanted && !pull.asked) {
+    pull.asked = true;
+    pull.arrived = 0;
+    FrameHeader header;
+    header.sequence = ++pull.id;
+    header.detail = pull.which;
+    send(ServerFrame::kPull, header);
+  }
+  if (leaving && !leave_sent && !push_open() && !pull.wanted) {
+    leave_sent = true;
+    send(ServerFrame::kLeave);
+  }
+}
+
+bool ShardClient::State::pump_replay() {
+  while (!repeat) {
+    const ReplayWindow::Entry* entry = window.after(replayed);
+    if (entry == nullptr) return true;
+    replayed = entry->sequence;
+    send_replay(*entry);
+    // Rounds depend on one another, so the next one is repeated when this one is made.
+    if (options.spec.mode == ServerMode::kSync && !entry->refused) repeat = entry->sequence;
+  }
+  return false;
+}
+
+bool ShardClient::State::pump_push() {
+  if (!push_open() || push.whole) return true;
+  if (body.keeps_state && window.bytes() > 0 &&
+      window.bytes() + push.gradients.size_bytes() > options.window_bytes) {
+    ask_for_snapshot();
+    return false;
+  }
+  const std::int64_t size = options.spec.size;
+  const std::int64_t at_most =
+      static_cast<std::int64_t>(kMaxPayload / bytes_each(options.spec.wire));
+  FrameHeader header;
+  header.sequence = push.sequence;
+  header.detail = low_bits(push.base);
+  while (push.final - push.sent >= kMinPart || push.final == size) {
+    const std::int64_t count = std::min(at_most, push.final - push.sent);
+    header.place = static_cast<std::uint64_t>(push.sent);
+    const auto part = push.gradients.subspan(static_cast<std::size_t>(push.sent),
+                                             static_cast<std::size_t>(count));
+    push.sent += count;
+    push.whole = push.sent == size;
+    send_part(header, part, Kept::kLent);
+    if (push.whole) return true;
+  }
+  return false;
+}
+
+void ShardClient::State::ask_for_snapshot() {
+  if (snapshot_asked) return;
+  snapshot_asked = true;
+  send(ServerFrame::kPersist);
+}
+
+ShardClient::ShardClient(const ClientOptions& options, ClientPorts& ports)
+    : state_(std::make_unique<State>(options, ports)) {}
+ShardClient::~ShardClient() = default;
+
+void ShardClient::initialize(std::span<const float> parameters,
+                             std::span<const std::span<const float>> slots, std::uint64_t updates) {
+  const auto size = static_cast<std::size_t>(state_->options.spec.size);
+  COHORT_CHECK(parameters.size() == size, "initial values of the arena's size");
+  for (const auto& slot : slots) COHORT_CHECK(slot.size() == size, "slots of the arena's size");
+  state_->initial = {.parameters = parameters,
+                     .slots = {slots.begin(), slots.end()},
+                     .updates = updates,
+                     .given = true};
+  state_->pump();
+}
+
+void ShardClient::begin_push(std::span<const float> gradients) {
+  State& state = *state_;
+  COHORT_CHECK(gradients.size() == static_cast<std::size_t>(state.options.spec.size),
+               "gradients of the arena's size");
+  COHORT_CHECK(!state.push_open(), "the push before has been answered");
+  state.outcome.reset();
+  state.push = {.gradients = gradients,
+                .sequence = ++state.sequence,
+                .base = state.version,
+                .final = 0,
+                .sent = 0,
+                .whole = false};
+}
+
+void ShardClient::extend_push(std::int64_t count) {
+  State& state = *state_;
+  COHORT_CHECK(count >= state.push.final && count <= state.options.spec.size,
+               "a push grows to the arena's size");
+  state.push.final = count;
+  state.pump();
+}
+
+const std::optional<PushOutcome>& ShardClient::push_outcome() const { return state_->outcome; }
+
+void ShardClient::pull(std::span<float> into, std::uint32_t which) {
+  COHORT_CHECK(into.size() == static_cast<std::size_t>(state_->options.spec.size),
+               "a place of the arena's size");
+  const std::uint64_t id = state_->pull.id;
+  state_->pull = {.into = into,
+                  .which = which,
+                  .id = id,
+                  .arrived = 0,
+                  .version = 0,
+                  .wanted = true,
+                  .asked = false};
+  state_->pump();
+}
+
+void ShardClient::leave() {
+  state_->leaving = true;
+  state_->pump();
+}
+
+const std::optional<std::string>& ShardClient::refused() const { return state_->refused; }
+bool ShardClient::joined() const { return state_->connected && state_->joined; }
+bool ShardClient::needs_values() const {
+  return joined() && !state_->body.initialized && !state_->initial.given;
+}
+const JoinedBody& ShardClient::joined_body() const { return state_->body; }
+bool ShardClient::pulled() const { return !state_->pull.wanted; }
+std::uint64_t ShardClient::version() const { return state_->version; }
+bool ShardClient::finished() const { return state_->finished; }
+bool ShardClient::left() const { return state_->left; }
+std::size_t ShardClient::window() const { return state_->window.bytes(); }
+std::uint64_t ShardClient::rejoined() const { return state_->rejoined; }
+
+std::string ShardClient::waits_for() const {
+  const State& state = *state_;
+  const std::string server = "server " + std::to_string(state.options.spec.server);
+  if (state.refused) return "nothing: " + *state.refused;
+  if (!state.connected) return "a connection to " + server;
+  if (!state.joined) return "being let in by " + server;
+  if (state.repeat) return server + " to take again what it had before its restart";
+  if (state.push_open() && state.push.final < state.options.spec.size) return "its own gradients";
+  if (state.push_open() && !state.push.whole) return server + " to write its state to disk";
+  if (state.push_open() && state.options.spec.mode == ServerMode::kSync) {
+    return "the others in round " + std::to_string(state.push.base + 1);
+  }
+  if (state.push_open()) return server + " to take its gradients";
+  if (state.pull.wanted && !state.body.initialized && state.options.worker != 0 &&
+      state.version == 0) {
+    return "the initial values of worker 0";
+  }
+  if (state.pull.wanted && state.options.spec.mode == ServerMode::kBounded) {
+    return "the slowest worker, or the values of " + server;
+  }
+  if (state.pull.wanted) return "the values of " + server;
+  if (state.leaving && !state.left) return "the farewell of " + server;
+  return "nothing";
+}
+
+}  // namespace cohort

@@ -1,0 +1,108 @@
+// A worker's side of the conversation with one parameter server, without sockets, threads and
+// clock: the counterpart of parameter_server.h, and as the simulator runs it.
+//
+// It survives the connection: the owner connects again and calls on_connected(), and whatever the
+// server may have missed is sent again. What is acknowledged but not yet durable is kept for a
+// replay, up to `window_bytes`; when that is full a push waits until the server has made a
+// snapshot.
+//
+// Order of use: on_connected; until joined() is true; worker 0 initialize() if needs_values(); then
+// for every step begin_push, extend_push..., pull, until pulled() is true; at the end leave, until
+// left() is true. The owner keeps the memory that it lends: gradients, initial values and the place
+// for values until the pull that follows is answered; pull() may overwrite the initial values.
+// There is one push at a time: the next begins when the last one's outcome is known and its pull
+// answered.
+//
+// A worker is let go, where the server makes snapshots, only when all it pushed is on disk. A
+// server that has let everybody go ends: an owner that cannot reach it any more after leave() may
+// take that for the farewell.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/types.h"
+#include "network/frame.h"
+#include "network/link.h"
+#include "server/job_spec.h"
+#include "server/messages.h"
+
+namespace cohort {
+
+class ClientPorts {
+ public:
+  virtual ~ClientPorts() = default;
+  virtual void send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) = 0;
+};
+
+struct ClientOptions {
+  Rank worker = 0;
+  JobSpec spec = {};
+  std::size_t window_bytes = std::size_t{256} << 20;
+};
+
+struct PushOutcome {
+  enum class Kind { kApplied, kDropped, kRejected, kFenced };
+  Kind kind = Kind::kApplied;
+  std::uint64_t staleness = 0;
+  std::string reason = {};  // of a rejection
+};
+
+class ShardClient {
+ public:
+  // `ports` outlives the client.
+  ShardClient(const ClientOptions& options, ClientPorts& ports);
+  ~ShardClient();
+  ShardClient(const ShardClient&) = delete;
+  ShardClient& operator=(const ShardClient&) = delete;
+
+  void on_connected(Deadline now);
+  std::optional<std::span<std::byte>> place_for(const FrameHeader& header);
+  // Throws PeerError when the server breaks the protocol: the owner then drops the connection.
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload, Deadline now);
+  void on_lost(Deadline now);
+
+  // The server will not have this worker, or has lost its state: why. There is no use in going on.
+  const std::optional<std::string>& refused() const;
+
+  bool joined() const;        // and connected
+  bool needs_values() const;  // joined, and nobody has brought the initial values yet
+  const JoinedBody& joined_body() const;
+
+  // Worker 0. `slots` may be empty: zeros.
+  void initialize(std::span<const float> parameters, std::span<const std::span<const float>> slots,
+                  std::uint64_t updates);
+
+  // A new push, of the arena's size. Nothing is sent yet.
+  void begin_push(std::span<const float> gradients);
+  // The first `count` elements are final. With the last one the push is whole.
+  void extend_push(std::int64_t count);
+  // Whether the push that began last has been answered, and how. kFenced: the worker was evicted
+  // meanwhile; the push is in no model, and the worker has a new incarnation.
+  const std::optional<PushOutcome>& push_outcome() const;
+
+  // Asks for the arena, or for the optimizer's vector `which` - 1, after all that was pushed.
+  void pull(std::span<float> into, std::uint32_t which = 0);
+  bool pulled() const;            // the last pull is answered whole
+  std::uint64_t version() const;  // of the values pulled last
+  bool finished() const;          // kSync: the server says that the last update is made
+
+  void leave();
+  bool left() const;
+
+  std::size_t window() const;      // bytes kept for a replay
+  std::uint64_t rejoined() const;  // how often a new incarnation had to be asked for
+  // What it waits for, for messages: "its turn in round 12", "the initial values of worker 0".
+  std::string waits_for() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,216 @@
+// What goes wrong in the world, and when it stops.
+#include <sstream>
+
+#include "simulation/world.h"
+
+namespace cohort::simulation {
+
+void World::plan(Fault kind) {
+  const Time every = swarm_.every[kind];
+  if (every == 0) return;
+  const Time at = now_ + around(every);
+  if (at < swarm_.calm_at) queue_.add(at, EventKind::kFault, kind);
+}
+
+WorkerProcess* World::some_worker() {
+  const auto rank =
+      static_cast<std::size_t>(random_.below(static_cast<std::uint64_t>(swarm_.workers)));
+  const RankState& state = ranks_[rank];
+  if (state.process < 0 || state.done || state.gone) return nullptr;
+  WorkerProcess& process = *processes_[static_cast<std::size_t>(state.process)];
+  return process.alive && !process.paused ? &process : nullptr;
+}
+
+void World::fault(Fault kind) {
+  plan(kind);
+  if (tracing()) say(std::string("fault: ") + to_text(kind));
+  if (kind == kServerCrash) return crash_server();
+  if (kind == kServerPause) {
+    if (!server_.up() || server_.paused) return;
+    server_.paused = true;
+    for (const auto& each : processes_) oracle_.process_hindered(each->index());
+    ++outcome_.pauses;
+    queue_.add(now_ + around(chance(0.5) ? kSecond : 4 * kSecond), EventKind::kWakeServer);
+    return;
+  }
+  WorkerProcess* process = some_worker();
+  if (process == nullptr) return;
+  oracle_.process_hindered(process->index());
+  switch (kind) {
+    case kBreak:
+      if (process->connection != 0) {
+        ++outcome_.breaks;
+        break_wire(wire(process->connection));
+      }
+      return;
+    case kClog: {
+      const Time until = now_ + around(chance(0.5) ? 300 * kMillisecond : 3 * kSecond);
+      const std::int64_t which = draw(3);
+      if (which != 0) process->clogged_until[kServerEnd] = until;
+      if (which != 1) process->clogged_until[kWorkerEnd] = until;
+      return;
+    }
+    case kCrash:
+      return crash_worker(*process);
+    case kPause:
+      return pause_worker(*process, around(chance(0.5) ? kSecond : 4 * kSecond));
+    case kReplace:
+      pause_worker(*process, around(4 * kSecond));
+      queue_.add(now_ + around(kSecond), EventKind::kSpawn,
+                 static_cast<std::uint32_t>(process->rank()));
+      return;
+    case kDie:
+      // Without the initial values, which worker 0 brings, and before every worker has been there
+      // once, nobody can go on, and should not.
+      if (process->rank() == 0 || process->phase() == WorkerProcess::Phase::kJoining) return;
+      crash_worker(*process);
+      ranks_[static_cast<std::size_t>(process->rank())].gone = true;
+      return;
+    default:
+      return;
+  }
+}
+
+void World::calm() {
+  if (tracing()) say("no faults from here on");
+  calm_ = true;
+  if (server_.paused) wake_server();
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    WorkerProcess& process = *processes_[i];
+    process.clogged_until[0] = process.clogged_until[1] = 0;
+    if (!process.alive) continue;
+    const RankState& state = ranks_[static_cast<std::size_t>(process.rank())];
+    if (state.process != process.index()) {
+      queue_.add(now_ + around(kSecond), EventKind::kKill, static_cast<std::uint32_t>(i));
+    }
+    if (process.paused) wake_worker(process);
+  }
+}
+
+void World::spawn(Rank rank) {
+  RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  if (state.gone || state.done) return;
+  if (state.process >= 0 && processes_[static_cast<std::size_t>(state.process)]->alive &&
+      !processes_[static_cast<std::size_t>(state.process)]->paused) {
+    return;  // what was to be replaced has woken up in time
+  }
+  const int index = static_cast<int>(processes_.size());
+  if (tracing())
+    say("process " + std::to_string(index) + " of worker " + std::to_string(rank) + " starts");
+  if (calm_ && state.process >= 0) {
+    queue_.add(now_ + around(kSecond), EventKind::kKill, static_cast<std::uint32_t>(state.process));
+  }
+  oracle_.process_started(index, rank);
+  processes_.push_back(std::make_unique<WorkerProcess>(*this, index, rank));
+  state.process = index;
+  queue_.add(now_ + 1, EventKind::kConnect, static_cast<std::uint32_t>(index));
+}
+
+void World::crash_worker(WorkerProcess& process) {
+  if (!process.alive || process.phase() == WorkerProcess::Phase::kDone) return;
+  if (tracing()) say("process " + std::to_string(process.index()) + " dies");
+  ++outcome_.crashes;
+  process.alive = false;
+  oracle_.process_died(process.index());
+  if (process.connection != 0) {
+    Wire& lost = wire(process.connection);
+    process.connection = 0;
+    lost.open[kWorkerEnd] = false;
+    drop_tail(lost.towards[kServerEnd]);
+    if (chance(swarm_.unnoticed)) {
+      lost.towards[kServerEnd].cut = true;
+    } else {
+      end_channel(lost, kServerEnd);
+    }
+  }
+  const RankState& state = ranks_[static_cast<std::size_t>(process.rank())];
+  if (state.process == process.index() && !state.gone) {
+    queue_.add(now_ + around(kSecond), EventKind::kSpawn,
+               static_cast<std::uint32_t>(process.rank()));
+  }
+}
+
+// A rank may have two processes for a while, and the server keeps to the one it has as long as it
+// seems to hear of it: then the supervisor tries again. Nothing else is a reason to turn an honest
+// worker away.
+void World::worker_refused(WorkerProcess& process, const std::string& why) {
+  if (why.find("already there") == std::string::npos) {
+    throw Violation(Breach::kOther,
+                    "worker " + std::to_string(process.rank()) + " is refused: " + why);
+  }
+  crash_worker(process);
+}
+
+void World::pause_worker(WorkerProcess& process, Time length) {
+  if (process.phase() == WorkerProcess::Phase::kDone) return;
+  if (tracing()) say("process " + std::to_string(process.index()) + " is stopped");
+  ++outcome_.pauses;
+  process.paused = true;
+  queue_.add(now_ + length, EventKind::kWake, static_cast<std::uint32_t>(process.index()));
+}
+
+void World::wake_worker(WorkerProcess& process) {
+  if (!process.alive || !process.paused) return;
+  if (tracing()) say("process " + std::to_string(process.index()) + " goes on");
+  process.paused = false;
+  const RankState& state = ranks_[static_cast<std::size_t>(process.rank())];
+  if (state.process != process.index()) {  // a zombie: it lives until somebody finds it
+    queue_.add(now_ + around(2 * kSecond), EventKind::kKill,
+               static_cast<std::uint32_t>(process.index()));
+  }
+  const bool timer_first = chance(0.5);
+  const auto run_timer = [&] {
+    if (!process.timer_missed) return;
+    process.timer_missed = false;
+    process.timer();
+  };
+  if (timer_first) run_timer();
+  if (process.connection != 0) {
+    Wire& waiting = wire(process.connection);
+    if (chance(0.5)) waiting.heard[kWorkerEnd] = now_;
+    Channel& channel = waiting.towards[kWorkerEnd];
+    for (; channel.waiting > 0 && process.alive; --channel.waiting) deliver(waiting, kWorkerEnd);
+  }
+  if (!timer_first && process.alive) run_timer();
+}
+
+void World::crash_server() {
+  if (!server_.up()) return;
+  if (tracing()) say("server dies");
+  ++outcome_.server_crashes;
+  oracle_.server_died(now_);
+  for (const std::uint32_t id : live_wires_) wire(id).towards[kWorkerEnd].copy_lent();
+  server_.crash();
+  server_.paused = false;
+  for (const std::uint32_t id : live_wires_) {
+    Wire& lost = wire(id);
+    if (!lost.open[kServerEnd]) continue;
+    lost.open[kServerEnd] = false;
+    drop_tail(lost.towards[kWorkerEnd]);
+    if (chance(swarm_.unnoticed)) {
+      lost.towards[kWorkerEnd].cut = true;
+    } else {
+      end_channel(lost, kWorkerEnd);
+    }
+  }
+  queue_.add(now_ + around(kSecond), EventKind::kServerUp);
+}
+
+void World::wake_server() {
+  if (!server_.up() || !server_.paused) return;
+  if (tracing()) say("server goes on");
+  server_.paused = false;
+  if (chance(0.5)) on_server([&] { server_.machine().on_tick(moment(now_)); });
+  std::vector<std::uint32_t> waiting;
+  for (const std::uint32_t id : live_wires_) {
+    if (chance(0.5)) wire(id).heard[kServerEnd] = now_;
+    for (int i = 0; i < wire(id).towards[kServerEnd].waiting; ++i) waiting.push_back(id);
+  }
+  shuffle(std::span<std::uint32_t>(waiting), random_);
+  for (const std::uint32_t id : waiting) {
+    --wire(id).towards[kServerEnd].waiting;
+    deliver(wire(id), kServerEnd);
+  }
+}
+
+}  // namespace cohort::simulation

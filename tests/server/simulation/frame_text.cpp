@@ -1,0 +1,75 @@
+#include "simulation/frame_text.h"
+
+#include <sstream>
+
+#include "server/messages.h"
+
+namespace cohort::simulation {
+namespace {
+
+const char* name_of(FrameType type) {
+  switch (static_cast<ServerFrame>(type)) {
+    case ServerFrame::kJoin:
+      return "join";
+    case ServerFrame::kInitialize:
+      return "initialize";
+    case ServerFrame::kInitialized:
+      return "initialized";
+    case ServerFrame::kCommitted:
+      return "committed";
+    case ServerFrame::kPush:
+      return "push";
+    case ServerFrame::kPull:
+      return "pull";
+    case ServerFrame::kPersist:
+      return "persist";
+    case ServerFrame::kLeave:
+      return "leave";
+    case ServerFrame::kJoined:
+      return "joined";
+    case ServerFrame::kRefused:
+      return "refused";
+    case ServerFrame::kFenced:
+      return "fenced";
+    case ServerFrame::kAck:
+      return "ack";
+    case ServerFrame::kDropped:
+      return "dropped";
+    case ServerFrame::kRejected:
+      return "rejected";
+    case ServerFrame::kDurable:
+      return "durable";
+    case ServerFrame::kValues:
+      return "values";
+    case ServerFrame::kFinished:
+      return "finished";
+    case ServerFrame::kGoodbye:
+      return "goodbye";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string frame_text(const FrameHeader& header, std::span<const std::byte> payload, int workers) {
+  std::ostringstream out;
+  out << name_of(header.type) << " incarnation=" << header.incarnation
+      << " sequence=" << header.sequence << " place=" << header.place << " detail=" << header.detail
+      << " bytes=" << header.length;
+  const auto type = static_cast<ServerFrame>(header.type);
+  const bool has_workers = type == ServerFrame::kCommitted || type == ServerFrame::kAck;
+  if (has_workers && !payload.empty()) {
+    out << " workers=";
+    for (const Rank rank : decode_workers(payload, workers)) out << rank;
+  }
+  if (type == ServerFrame::kJoined) {
+    const JoinedBody body = decode_joined(payload);
+    out << " [incarnation " << body.incarnation << ", lineage " << body.lineage % 10000
+        << ", applied " << body.applied << ", durable " << body.durable << ", version "
+        << body.version << ", progress " << body.progress
+        << (body.initialized ? ", initialized" : "") << "]";
+  }
+  return out.str();
+}
+
+}  // namespace cohort::simulation

@@ -1,0 +1,337 @@
+#include "simulation/oracle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace cohort::simulation {
+namespace {
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+}  // namespace
+
+std::string push_text(Rank rank, int push) {
+  return "push " + std::to_string(push) + " of worker " + std::to_string(rank);
+}
+
+const char* to_text(Breach breach) {
+  switch (breach) {
+    case Breach::kLost:
+      return "accepted but lost";
+    case Breach::kTwice:
+      return "applied twice";
+    case Breach::kGap:
+      return "gap over the staleness";
+    case Breach::kStuck:
+      return "stuck";
+    case Breach::kFence:
+      return "fencing";
+    case Breach::kDiverged:
+      return "diverged";
+    case Breach::kTorn:
+      return "torn";
+    case Breach::kOther:
+      return "other";
+  }
+  return "?";
+}
+
+Oracle::Oracle(Seed seed, const Swarm& swarm) : seed_(seed), swarm_(swarm) {}
+
+void Oracle::fail(Breach breach, const std::string& text) const { throw Violation(breach, text); }
+
+void Oracle::server_started(const ServerSnapshot* durable, std::uint64_t version, Time now) {
+  ++boot_;
+  version_ = version;
+  known_ = durable != nullptr && !durable->parameters.empty();
+  const Digits before = digits_;
+  digits_ = {};
+  promises_.clear();
+  issued_in_boot_ = {};
+  snapshots_.clear();
+  model_.clear();
+  shared_ = initial_values(1)[0];
+  if (known_) {
+    model_ = durable->parameters;
+    shared_ = model_[0];
+    if (!read_digits(swarm_.workers, model_, digits_)) {
+      fail(Breach::kTorn, "the snapshot that the server starts from is no model");
+    }
+    history_[{boot_, version}] = model_;
+  }
+  durable_digits_ = digits_;
+  clocks_ = durable != nullptr ? durable_clocks_ : Clocks{};
+  for (Rank rank = 0; rank < swarm_.workers; ++rank) {
+    for (int push = 0; push < kMaxPushes; ++push) {
+      Push& each = pushes_[at(rank)][at(push)];
+      const bool was_in = each.told == Told::kApplied || before[at(rank)][at(push)] != 0;
+      if (was_in && digits_[at(rank)][at(push)] == 0) each.vanished_in = boot_;
+    }
+  }
+  for (Process& process : processes_) {
+    process.heard = now;
+    process.silent = false;
+  }
+}
+
+// What is lost with the server is at most what came since the last snapshot, and those are made
+// when they are due: one may be waiting for another to be written.
+void Oracle::server_died(Time now) {
+  if (swarm_.persist_fails > 0 || swarm_.every[kServerPause] > 0) return;
+  const Time at_most = swarm_.snapshot_every + 2 * longest_write_ + 300 * kMillisecond;
+  for (Rank rank = 0; rank < swarm_.workers; ++rank) {
+    for (int push = 0; push < kMaxPushes; ++push) {
+      if (digits_[at(rank)][at(push)] == 0 || durable_digits_[at(rank)][at(push)] != 0) continue;
+      if (now - pushes_[at(rank)][at(push)].applied_at > at_most) {
+        fail(Breach::kLost, push_text(rank, push) + " waits for a snapshot longer than promised");
+      }
+    }
+  }
+}
+
+void Oracle::snapshot_takes(Time time) { longest_write_ = std::max(longest_write_, time); }
+
+void Oracle::snapshot_made(const ServerSnapshot& snapshot) {
+  if (!snapshot.parameters.empty() && known_ && !same_bits(snapshot.parameters, model_)) {
+    fail(Breach::kTorn, "a snapshot holds other values than the model");
+  }
+  snapshots_[snapshot.id] = {digits_, clocks_.kept()};
+}
+
+void Oracle::snapshot_kept(std::uint64_t id) {
+  const auto found = snapshots_.find(id);
+  if (found != snapshots_.end()) {
+    durable_digits_ = found->second.digits;
+    durable_clocks_ = found->second.clocks;
+  }
+}
+
+void Oracle::model_seen(std::uint64_t version, std::span<const float> parameters, Time now) {
+  if (parameters.empty() || (known_ && version == version_)) {
+    if (known_ && !same_bits(parameters, model_)) {
+      fail(Breach::kTorn, "the model changed and its version did not");
+    }
+    return;
+  }
+  if (!known_) {
+    // Before the initial values are there, zeros are nobody's business.
+    if (version == 0 && !same_bits(parameters, initial_values(swarm_.workers))) return;
+    known_ = true;
+    version_ = 0;
+    model_ = initial_values(swarm_.workers);
+    history_[{boot_, 0}] = model_;
+    if (version == 0) return;
+  }
+  commit(version, parameters, now);
+}
+
+void Oracle::commit(std::uint64_t version, std::span<const float> parameters, Time now) {
+  if (same_bits(parameters, model_)) {  // rounds that nobody can repeat are skipped
+    if (boot_ == 0 || swarm_.mode != ServerMode::kSync || version < version_ || !lossy()) {
+      fail(Breach::kOther, "the version changed and the model did not");
+    }
+    version_ = version;
+    history_[{boot_, version}] = model_;
+    return;
+  }
+  if (version != version_ + 1) {
+    fail(Breach::kOther,
+         "the version goes from " + std::to_string(version_) + " to " + std::to_string(version));
+  }
+  Digits digits = {};
+  if (!read_digits(swarm_.workers, parameters, digits)) {
+    fail(Breach::kTwice, "the model is no sum of pushes");
+  }
+  std::vector<std::pair<Rank, int>> added;
+  for (Rank rank = 0; rank < swarm_.workers; ++rank) {
+    for (int push = 0; push < kMaxPushes; ++push) {
+      const int before = digits_[at(rank)][at(push)];
+      const int after = digits[at(rank)][at(push)];
+      if (before == after) continue;
+      if (before != 0) fail(Breach::kTwice, push_text(rank, push) + " is in the model again");
+      added.emplace_back(rank, push);
+    }
+  }
+  const int share = added.empty() ? 0 : kUnit / static_cast<int>(added.size());
+  float sum = 0;
+  for (const auto& [rank, push] : added) {
+    if (digits[at(rank)][at(push)] != share) {
+      fail(Breach::kTwice,
+           push_text(rank, push) + " counts " + std::to_string(digits[at(rank)][at(push)]) +
+               " of " + std::to_string(kUnit) + " in a round of " + std::to_string(added.size()));
+    }
+    sum += fraction(seed_, rank, push);
+    pushes_[at(rank)][at(push)].applied_at = now;
+  }
+  digits_ = digits;
+  check_round(added, now);
+  if (!added.empty()) {
+    shared_ -= static_cast<float>(1.0 / static_cast<double>(added.size())) * sum;
+  }
+  if (std::memcmp(&shared_, &parameters[0], sizeof shared_) != 0) {
+    fail(Breach::kDiverged, "version " + std::to_string(version) +
+                                " is not the sum of its gradients in the order of ranks");
+  }
+  version_ = version;
+  model_.assign(parameters.begin(), parameters.end());
+  history_[{boot_, version}] = model_;
+}
+
+void Oracle::check_round(const std::vector<std::pair<Rank, int>>& added, Time now) {
+  std::array<bool, kMaxWorkers> in = {};
+  for (const auto& [rank, push] : added) {
+    if (in[at(rank)]) fail(Breach::kTwice, "a round with two pushes of one worker");
+    in[at(rank)] = true;
+    const Push& each = pushes_[at(rank)][at(push)];
+    if (each.poisoned) fail(Breach::kOther, push_text(rank, push) + ", a NaN, is in the model");
+    // What another server refused, and nobody heard, this one may take.
+    if (each.told == Told::kNotApplied || (each.refused && each.refused_in == boot_)) {
+      fail(Breach::kFence, push_text(rank, push) + " is in the model and was said to be in none");
+    }
+    if (each.incarnation < issued_in_boot_[at(rank)]) {
+      fail(Breach::kFence, push_text(rank, push) + " of incarnation " +
+                               std::to_string(each.incarnation) + " came in after " +
+                               std::to_string(issued_in_boot_[at(rank)]) + " was given out");
+    }
+  }
+  if (swarm_.mode != ServerMode::kSync) {
+    if (added.size() != 1) fail(Breach::kOther, "an update that is not of one push");
+    return;
+  }
+  newest_ = std::max(newest_, version_ + 1);
+  // After a restart rounds are repeated as they were, whoever is there by now.
+  if (version_ + 1 < newest_ || swarm_.backup_workers > 0 || repeated(added)) return;
+  for (const Process& process : processes_) {
+    if (is_member(process, now) && !clocks_.rejoining(process.rank) && !in[at(process.rank)]) {
+      fail(Breach::kDiverged,
+           "a round without worker " + std::to_string(process.rank) + ", which is there");
+    }
+  }
+}
+
+bool Oracle::repeated(const std::vector<std::pair<Rank, int>>& added) const {
+  return boot_ > 0 && std::any_of(added.begin(), added.end(), [&](const auto& each) {
+           return pushes_[at(each.first)][at(each.second)].first_boot < boot_;
+         });
+}
+
+void Oracle::process_started(int process, Rank rank) {
+  processes_.resize(std::max(processes_.size(), at(process) + 1));
+  processes_[at(process)].rank = rank;
+}
+
+void Oracle::process_died(int process) { processes_[at(process)].alive = false; }
+
+void Oracle::process_hindered(int process) { processes_[at(process)].hindered = true; }
+
+void Oracle::push_begun(int process, int push, bool poisoned) {
+  Push& each = pushes_[at(processes_[at(process)].rank)][at(push)];
+  each.process = process;
+  each.poisoned = poisoned;
+}
+
+void Oracle::push_ended(int process, int push, const PushOutcome& outcome) {
+  const Rank rank = processes_[at(process)].rank;
+  Push& each = pushes_[at(rank)][at(push)];
+  switch (outcome.kind) {
+    case PushOutcome::Kind::kApplied:
+      each.told = Told::kApplied;
+      // The server that made the promise may have died before it came.
+      if (digits_[at(rank)][at(push)] == 0) each.vanished_in = boot_;
+      return;
+    case PushOutcome::Kind::kFenced:
+      each.told = Told::kFenced;
+      return;
+    case PushOutcome::Kind::kDropped:
+    case PushOutcome::Kind::kRejected:
+      each.told = Told::kNotApplied;
+      return;
+  }
+}
+
+void Oracle::values_pulled(int process, int boot, std::uint64_t version,
+                           std::span<const float> values) {
+  const auto found = history_.find({boot, version});
+  if (found == history_.end() || !same_bits(found->second, values)) {
+    fail(Breach::kTorn, "process " + std::to_string(process) + " pulled values that version " +
+                            std::to_string(version) + " never had");
+  }
+  // With backup workers a round that nobody was told of may be made again of others.
+  if (swarm_.mode != ServerMode::kSync || (swarm_.backup_workers > 0 && boot_ > 0)) return;
+  const auto [seen, fresh] = seen_.try_emplace(version, values.begin(), values.end());
+  if (!fresh && !same_bits(seen->second, values)) {
+    if (lossy()) return;
+    fail(Breach::kDiverged,
+         "two workers pulled version " + std::to_string(version) + " and got different values");
+  }
+}
+
+bool Oracle::may_be_lost(const Push& push) const {
+  if (push.vanished_in < 0) return false;
+  const Process& holder = processes_[at(push.process)];
+  const bool replaced =
+      issued_[at(holder.rank)] > push.incarnation || clocks_.rejoining(holder.rank);
+  if (!holder.alive || replaced) return true;
+  return holder.hindered && holder.fenced >= push.incarnation;
+}
+
+bool Oracle::lossy() const {
+  for (const auto& row : pushes_) {
+    for (const Push& push : row) {
+      if (may_be_lost(push)) return true;
+    }
+  }
+  return false;
+}
+
+void Oracle::process_left(int process) {
+  const Process& gone = processes_[at(process)];
+  for (int push = 0; push < kMaxPushes; ++push) {
+    const Push& each = pushes_[at(gone.rank)][at(push)];
+    if (each.process != process || each.told != Told::kApplied || may_be_lost(each)) continue;
+    if (swarm_.keeps_state && durable_digits_[at(gone.rank)][at(push)] == 0) {
+      fail(Breach::kLost,
+           push_text(gone.rank, push) + " is not on disk, and the worker that holds it was let go");
+    }
+  }
+}
+
+void Oracle::job_ended(const ServerCounters& counters) {
+  if (counters.pushes != applied()) {
+    fail(Breach::kOther, "the server counts " + std::to_string(counters.pushes) +
+                             " pushes in the model, of " + std::to_string(applied()));
+  }
+  for (Rank rank = 0; rank < swarm_.workers; ++rank) {
+    for (int push = 0; push < kMaxPushes; ++push) {
+      const Push& each = pushes_[at(rank)][at(push)];
+      const bool in = digits_[at(rank)][at(push)] != 0;
+      if (each.told == Told::kApplied && !in) {
+        if (!may_be_lost(each)) {
+          fail(Breach::kLost, push_text(rank, push) + " was acknowledged and is not in the model");
+        }
+        ++excused_;
+      }
+      if (each.told == Told::kFenced && in) {
+        fail(Breach::kFence, push_text(rank, push) + " was called fenced and is in the model");
+      }
+      if (each.told == Told::kNotApplied && in) {
+        fail(Breach::kFence, push_text(rank, push) + " was refused and is in the model");
+      }
+    }
+  }
+}
+
+std::uint64_t Oracle::applied() const {
+  std::uint64_t count = 0;
+  for (const auto& row : digits_) {
+    for (const std::uint8_t digit : row) count += digit != 0;
+  }
+  return count;
+}
+
+}  // namespace cohort::simulation

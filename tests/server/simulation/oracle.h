@@ -1,0 +1,144 @@
+// Knows what must be true, from the frames it sees and from the model's own digits, without asking
+// the machines under test what they think. Every method throws Violation when it is not.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "network/frame.h"
+#include "server/messages.h"
+#include "server/parameter_server.h"
+#include "server/shard_client.h"
+#include "simulation/clocks.h"
+#include "simulation/marks.h"
+#include "simulation/swarm.h"
+
+namespace cohort::simulation {
+
+enum class Breach { kLost, kTwice, kGap, kStuck, kFence, kDiverged, kTorn, kOther };
+const char* to_text(Breach breach);
+std::string push_text(Rank rank, int push);  // "push 3 of worker 1"
+
+class Violation : public std::runtime_error {
+ public:
+  Violation(Breach what, const std::string& text) : std::runtime_error(text), breach(what) {}
+  Breach breach;
+};
+
+class Oracle {
+ public:
+  Oracle(Seed seed, const Swarm& swarm);
+
+  // The server's life. `durable`: what it starts from.
+  void server_started(const ServerSnapshot* durable, std::uint64_t version, Time now);
+  void server_died(Time now);
+  void snapshot_made(const ServerSnapshot& snapshot);
+  void snapshot_takes(Time time);        // to be written; from now on
+  void snapshot_kept(std::uint64_t id);  // it is on disk
+  // The model is at rest: before a change, and after every call.
+  void model_seen(std::uint64_t version, std::span<const float> parameters, Time now);
+  void call_ended(Time now);  // what was promised during the call must be true now
+  void server_sent(int process, const FrameHeader& header, std::span<const std::byte> payload,
+                   Time now);
+  void server_heard(int process, Time now);
+  void server_got(int process, const FrameHeader& header, std::span<const std::byte> payload);
+  void server_evicted(Rank rank, Time now);
+
+  // The workers' lives.
+  void process_started(int process, Rank rank);
+  void process_died(int process);
+  void process_hindered(int process);  // stopped, cut off: it may be late through no fault of ours
+  void worker_sent(int process, const FrameHeader& header, std::span<const std::byte> payload);
+  void push_begun(int process, int push, bool poisoned);
+  void push_ended(int process, int push, const PushOutcome& outcome);
+  void values_pulled(int process, int boot, std::uint64_t version, std::span<const float> values);
+  void process_left(int process);
+
+  // The server has gone, with this model.
+  void job_ended(const ServerCounters& counters);
+  void check_abandoned(Time now) const;  // the server ends although somebody still needs it
+
+  std::uint64_t excused() const { return excused_; }
+  std::uint64_t applied() const;
+
+ private:
+  enum class Told { kNothing, kApplied, kNotApplied, kFenced };
+  struct Push {
+    int process = -1;
+    std::uint64_t incarnation = 0;
+    std::uint64_t sequence = 0;
+    Told told = Told::kNothing;
+    bool poisoned = false;
+    int first_boot = 0;  // that it was sent to
+    Time applied_at = 0;
+    bool refused = false;  // the server has said that it is in no model
+    int refused_in = -1;   // the boot that said so last
+    int vanished_in = -1;  // the boot that began without it, though it had been in the model
+  };
+  struct Process {
+    Rank rank = 0;
+    std::uint64_t incarnation = 0;  // the one it was given last
+    std::uint64_t asked_with = 0;   // the one its last kJoin held
+    bool silent = false;            // for so long that it may be evicted, since it joined
+    std::uint64_t fenced = 0;       // the last of its incarnations that was
+    bool alive = true;
+    bool left = false;
+    bool hindered = false;
+    int joined_boot = -1;
+    Time heard = 0;
+    Time joined_at = 0;
+  };
+  struct Kept {
+    Digits digits = {};
+    Clocks clocks = {};
+  };
+  struct Promise {
+    Rank rank = 0;
+    std::uint64_t incarnation = 0;
+    std::uint64_t applied_to = 0;
+    std::uint64_t durable_to = 0;
+  };
+
+  void commit(std::uint64_t version, std::span<const float> parameters, Time now);
+  void check_round(const std::vector<std::pair<Rank, int>>& added, Time now);
+  bool repeated(const std::vector<std::pair<Rank, int>>& added) const;
+  void check_promise(const Promise& promise) const;
+  void on_joined(int process, const JoinedBody& body, Time now);
+  void on_fenced(Process& process, std::uint64_t incarnation, Time now);
+  void check_gap(int process) const;
+  bool is_member(const Process& process, Time now) const;
+  bool may_be_lost(const Push& push) const;
+  bool lossy() const;  // an acknowledged push is lost, as it may be
+  Push* find(Rank rank, std::uint64_t incarnation, std::uint64_t sequence);
+  [[noreturn]] void fail(Breach breach, const std::string& text) const;
+
+  Seed seed_;
+  Swarm swarm_;
+  int boot_ = -1;
+  std::uint64_t version_ = 0;
+  std::uint64_t newest_ = 0;  // version, in any boot
+  bool known_ = false;        // the model has been seen in this boot
+  Digits digits_ = {};
+  Digits durable_digits_ = {};
+  float shared_ = 0;  // what element 0 must be
+  std::vector<float> model_;
+  std::array<std::array<Push, kMaxPushes>, kMaxWorkers> pushes_ = {};
+  std::vector<Process> processes_;
+  std::array<std::uint64_t, kMaxWorkers> issued_ = {};  // highest incarnation of a rank, ever
+  std::array<std::uint64_t, kMaxWorkers> issued_in_boot_ = {};
+  std::vector<Promise> promises_;
+  Clocks clocks_ = {};
+  Clocks durable_clocks_ = {};
+  std::map<std::uint64_t, Kept> snapshots_;                              // not yet on disk
+  std::map<std::pair<int, std::uint64_t>, std::vector<float>> history_;  // by boot and version
+  std::map<std::uint64_t, std::vector<float>> seen_;  // kSync: what workers got of a version
+  Time longest_write_ = 0;
+  std::uint64_t excused_ = 0;
+};
+
+}  // namespace cohort::simulation

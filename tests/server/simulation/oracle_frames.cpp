@@ -1,0 +1,186 @@
+// What the oracle learns from frames, and what it demands of them.
+#include <algorithm>
+#include <cstring>
+
+#include "simulation/oracle.h"
+
+namespace cohort::simulation {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+}  // namespace
+
+Oracle::Push* Oracle::find(Rank rank, std::uint64_t incarnation, std::uint64_t sequence) {
+  for (Push& push : pushes_[at(rank)]) {
+    if (push.incarnation == incarnation && push.sequence == sequence) return &push;
+  }
+  return nullptr;
+}
+
+void Oracle::check_promise(const Promise& promise) const {
+  for (int push = 0; push < kMaxPushes; ++push) {
+    const Push& each = pushes_[at(promise.rank)][at(push)];
+    if (each.incarnation != promise.incarnation || each.sequence == 0 || each.refused) continue;
+    if (each.sequence <= promise.applied_to && digits_[at(promise.rank)][at(push)] == 0) {
+      fail(Breach::kLost, push_text(promise.rank, push) + " is acknowledged and not in the model");
+    }
+    if (each.sequence <= promise.durable_to && durable_digits_[at(promise.rank)][at(push)] == 0) {
+      fail(Breach::kLost, push_text(promise.rank, push) + " is called durable and is not on disk");
+    }
+  }
+}
+
+void Oracle::call_ended(Time) {
+  for (const Promise& promise : promises_) check_promise(promise);
+  promises_.clear();
+}
+
+void Oracle::server_sent(int process, const FrameHeader& header, std::span<const std::byte> payload,
+                         Time now) {
+  Process& to = processes_[at(process)];
+  const auto type = static_cast<ServerFrame>(header.type);
+  if (type == ServerFrame::kAck || type == ServerFrame::kDropped ||
+      type == ServerFrame::kRejected) {
+    clocks_.answered(to.rank, header.sequence);
+  }
+  switch (type) {
+    case ServerFrame::kJoined:
+      return on_joined(process, decode_joined(payload), now);
+    case ServerFrame::kFenced:
+      return on_fenced(to, header.incarnation, now);
+    case ServerFrame::kAck:
+      promises_.push_back({to.rank, header.incarnation, header.sequence, header.place});
+      return;
+    case ServerFrame::kDurable:
+      promises_.push_back({to.rank, header.incarnation, 0, header.place});
+      return;
+    case ServerFrame::kDropped:
+    case ServerFrame::kRejected:
+      if (Push* push = find(to.rank, header.incarnation, header.sequence)) {
+        push->refused = true;
+        push->refused_in = boot_;
+      }
+      return;
+    case ServerFrame::kValues:
+      return check_gap(process);
+    default:
+      return;
+  }
+}
+
+void Oracle::on_joined(int process, const JoinedBody& body, Time now) {
+  Process& to = processes_[at(process)];
+  if (to.asked_with != 0 && body.incarnation != to.asked_with) {
+    on_fenced(to, to.asked_with, now);
+  }
+  if (body.incarnation != to.asked_with) {
+    if (body.incarnation <= issued_[at(to.rank)]) {
+      fail(Breach::kFence, "incarnation " + std::to_string(body.incarnation) + " of worker " +
+                               std::to_string(to.rank) + " is given out a second time");
+    }
+    issued_[at(to.rank)] = body.incarnation;
+    clocks_.joined_anew(to.rank);
+  }
+  clocks_.joined(to.rank);
+  if (to.left) clocks_.left(to.rank);
+  issued_in_boot_[at(to.rank)] = std::max(issued_in_boot_[at(to.rank)], body.incarnation);
+  to.incarnation = body.incarnation;
+  to.joined_boot = boot_;
+  to.joined_at = now;
+  to.silent = false;
+  // `applied` counts what was answered, refusals that nobody has heard of included.
+  promises_.push_back({to.rank, body.incarnation, 0, body.durable});
+  const auto& row = digits_[at(to.rank)];
+  const auto in =
+      std::count_if(row.begin(), row.end(), [](std::uint8_t each) { return each != 0; });
+  if (body.progress != static_cast<std::uint64_t>(in)) {
+    fail(Breach::kOther, "worker " + std::to_string(to.rank) + " is told of " +
+                             std::to_string(body.progress) + " pushes in the model, of " +
+                             std::to_string(in));
+  }
+}
+
+void Oracle::on_fenced(Process& process, std::uint64_t incarnation, Time now) {
+  process.fenced = std::max(process.fenced, incarnation);
+  if (process.silent || now - process.heard >= swarm_.evict_after) return;
+  if (issued_[at(process.rank)] > incarnation) return;
+  if (clocks_.may_be_gone(process.rank)) return;
+  fail(Breach::kFence, "incarnation " + std::to_string(incarnation) + " of worker " +
+                           std::to_string(process.rank) +
+                           " is fenced, though it was neither silent nor replaced");
+}
+
+void Oracle::server_heard(int process, Time now) {
+  Process& from = processes_[at(process)];
+  if (now - from.heard >= swarm_.evict_after) from.silent = true;
+  from.heard = now;
+}
+
+void Oracle::server_got(int process, const FrameHeader& header,
+                        std::span<const std::byte> payload) {
+  Process& from = processes_[at(process)];
+  if (header.type == static_cast<FrameType>(ServerFrame::kJoin) && header.incarnation == 0) {
+    clocks_.asks_to_join(from.rank);
+  }
+  if (header.incarnation != issued_in_boot_[at(from.rank)]) return;
+  if (header.type == static_cast<FrameType>(ServerFrame::kLeave)) {
+    from.left = true;
+    clocks_.left(from.rank);
+  }
+  if (header.type == static_cast<FrameType>(ServerFrame::kCommitted) &&
+      decode_workers(payload, swarm_.workers).empty()) {
+    clocks_.answered(from.rank, header.sequence);
+  }
+}
+
+void Oracle::server_evicted(Rank rank, Time now) {
+  for (Process& process : processes_) {
+    if (process.rank == rank && process.incarnation == issued_[at(rank)]) {
+      on_fenced(process, process.incarnation, now);
+    }
+  }
+  clocks_.evicted(rank);
+}
+
+bool Oracle::is_member(const Process& process, Time now) const {
+  return process.joined_boot == boot_ && !process.left &&
+         process.incarnation == issued_in_boot_[at(process.rank)] &&
+         now - process.heard < swarm_.evict_after && !process.silent;
+}
+
+void Oracle::check_gap(int process) const {
+  if (swarm_.mode != ServerMode::kBounded) return;
+  const auto lead = clocks_.lead(processes_[at(process)].rank);
+  if (lead && *lead > static_cast<std::uint64_t>(swarm_.staleness)) {
+    fail(Breach::kGap, "a read " + std::to_string(*lead) + " steps ahead of the slowest member");
+  }
+}
+
+void Oracle::check_abandoned(Time now) const {
+  for (const Process& process : processes_) {
+    if (process.alive && is_member(process, now)) {
+      fail(Breach::kOther,
+           "the server ends while worker " + std::to_string(process.rank) + " is there");
+    }
+  }
+}
+
+void Oracle::worker_sent(int process, const FrameHeader& header,
+                         std::span<const std::byte> payload) {
+  Process& from = processes_[at(process)];
+  if (header.type == static_cast<FrameType>(ServerFrame::kJoin)) {
+    from.asked_with = header.incarnation;
+  }
+  if (header.type != static_cast<FrameType>(ServerFrame::kPush)) return;
+  std::vector<float> piece(payload.size() / sizeof(float));
+  std::memcpy(piece.data(), payload.data(), piece.size() * sizeof(float));
+  const int number = push_in(from.rank, static_cast<std::int64_t>(header.place), piece);
+  if (number < 0) return;
+  Push& push = pushes_[at(from.rank)][at(number)];
+  if (push.sequence == 0) push.first_boot = boot_;
+  push.incarnation = header.incarnation;
+  push.sequence = header.sequence;
+}
+
+}  // namespace cohort::simulation

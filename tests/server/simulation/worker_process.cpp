@@ -1,0 +1,134 @@
+#include "simulation/worker_process.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "simulation/world.h"
+
+namespace cohort::simulation {
+
+WorkerProcess::WorkerProcess(World& world, int index, Rank rank)
+    : world_(world),
+      index_(index),
+      rank_(rank),
+      client_({rank, world.spec(), world.swarm().window_bytes}, *this),
+      gradients_(static_cast<std::size_t>(model_size(world.swarm().workers))),
+      values_(gradients_.size()),
+      initial_(initial_values(world.swarm().workers)) {}
+
+void WorkerProcess::send(const FrameHeader& header, std::span<const std::byte> payload, Kept) {
+  world_.worker_sends(*this, header, payload);
+}
+
+void WorkerProcess::connected() {
+  client_.on_connected(moment(world_.now()));
+  drive();
+}
+
+void WorkerProcess::lost() {
+  connection = 0;
+  client_.on_lost(moment(world_.now()));
+  drive();
+}
+
+std::optional<std::span<std::byte>> WorkerProcess::place_for(const FrameHeader& header) {
+  return client_.place_for(header);
+}
+
+void WorkerProcess::frame(const FrameHeader& header, std::span<const std::byte> payload, int boot) {
+  if (header.type == static_cast<FrameType>(ServerFrame::kValues)) values_boot_ = boot;
+  client_.on_frame(header, payload, moment(world_.now()));
+  drive();
+}
+
+void WorkerProcess::timer() {
+  if (phase_ == Phase::kComputing) {
+    begin_push();
+  } else if (phase_ == Phase::kPushing) {
+    continue_push();
+  }
+  drive();
+}
+
+void WorkerProcess::drive() {
+  if (!alive) return;
+  if (client_.refused()) return world_.worker_refused(*this, *client_.refused());
+  if (client_.needs_values() && rank_ == 0) client_.initialize(initial_, {}, 0);
+  if (phase_ == Phase::kJoining && client_.joined()) {
+    steps_ = static_cast<int>(client_.joined_body().progress);
+    pull();
+  }
+  if (phase_ == Phase::kPulling && client_.pulled()) pull_answered();
+  if (phase_ == Phase::kLeaving && client_.left()) {
+    phase_ = Phase::kDone;
+    world_.worker_done(*this);
+  }
+}
+
+void WorkerProcess::pull() {
+  phase_ = Phase::kPulling;
+  std::fill(values_.begin(), values_.end(), std::numeric_limits<float>::quiet_NaN());
+  client_.pull(values_);
+}
+
+void WorkerProcess::pull_answered() {
+  if (push_ >= 0) {
+    const std::optional<PushOutcome>& outcome = client_.push_outcome();
+    if (!outcome) {
+      throw Violation(Breach::kOther,
+                      "worker " + std::to_string(rank_) + "'s pull was answered before its push");
+    }
+    world_.oracle().push_ended(index_, push_, *outcome);
+    if (outcome->kind == PushOutcome::Kind::kApplied) ++steps_;
+    push_ = -1;
+  }
+  world_.oracle().values_pulled(index_, values_boot_, client_.version(), values_);
+  if (client_.window() > std::max(world_.swarm().window_bytes, values_.size() * sizeof(float))) {
+    throw Violation(Breach::kOther, "worker " + std::to_string(rank_) + " keeps more than it may");
+  }
+  // What the client still needs of the gradients it must have copied by now.
+  std::fill(gradients_.begin(), gradients_.end(), 1e30F);
+  if (enough()) {
+    phase_ = Phase::kLeaving;
+    client_.leave();
+    return;
+  }
+  phase_ = Phase::kComputing;
+  world_.wake_me(*this, world_.compute_time(rank_), ++generation_);
+}
+
+bool WorkerProcess::enough() const {
+  const int total = world_.swarm().total_updates;
+  if (client_.finished() || world_.pushes_of(rank_) >= kMaxPushes) return true;
+  return total == 0 && steps_ >= world_.swarm().steps;
+}
+
+void WorkerProcess::begin_push() {
+  push_ = world_.next_push(rank_);
+  if (push_ < 0) {  // another process of this worker has used the last one
+    phase_ = Phase::kLeaving;
+    client_.leave();
+    return;
+  }
+  make_gradient(world_.seed(), rank_, push_, gradients_);
+  const bool poisoned = world_.chance(world_.swarm().poison);
+  if (poisoned) gradients_[0] = std::numeric_limits<float>::quiet_NaN();
+  world_.oracle().push_begun(index_, push_, poisoned);
+  client_.begin_push(gradients_);
+  phase_ = Phase::kPushing;
+  sent_ = 0;
+  continue_push();
+}
+
+void WorkerProcess::continue_push() {
+  const auto size = static_cast<std::int64_t>(gradients_.size());
+  sent_ = world_.chance(0.6) ? size : std::min<std::int64_t>(size, sent_ + 1 + world_.draw(20));
+  client_.extend_push(sent_);
+  if (sent_ == size) {
+    pull();
+  } else {
+    world_.wake_me(*this, world_.compute_time(rank_) / 8, ++generation_);
+  }
+}
+
+}  // namespace cohort::simulation

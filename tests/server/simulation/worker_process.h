@@ -1,0 +1,68 @@
+// A worker's process: the client under test, and a training loop around it as the engine runs one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/shard_client.h"
+#include "simulation/marks.h"
+#include "simulation/swarm.h"
+#include "simulation/virtual_time.h"
+
+namespace cohort::simulation {
+
+class World;
+
+class WorkerProcess final : public ClientPorts {
+ public:
+  enum class Phase { kJoining, kPulling, kComputing, kPushing, kLeaving, kDone };
+
+  WorkerProcess(World& world, int index, Rank rank);
+
+  int index() const { return index_; }
+  Rank rank() const { return rank_; }
+  Phase phase() const { return phase_; }
+  ShardClient& client() { return client_; }
+  std::uint64_t generation() const { return generation_; }
+
+  void connected();
+  void lost();
+  std::optional<std::span<std::byte>> place_for(const FrameHeader& header);
+  void frame(const FrameHeader& header, std::span<const std::byte> payload, int boot);
+  void timer();  // the one asked for with World::wake_me
+
+  void send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) override;
+
+  std::uint32_t connection = 0;  // 0: none
+  bool alive = true;
+  bool paused = false;
+  bool timer_missed = false;  // while it was stopped
+  Time clogged_until[2] = {0, 0};
+
+ private:
+  void drive();
+  void pull();
+  void pull_answered();
+  void begin_push();
+  void continue_push();
+  bool enough() const;
+
+  World& world_;
+  int index_;
+  Rank rank_;
+  ShardClient client_;
+  Phase phase_ = Phase::kJoining;
+  std::uint64_t generation_ = 0;
+  std::vector<float> gradients_;
+  std::vector<float> values_;
+  std::vector<float> initial_;
+  int push_ = -1;  // the number of the one under way
+  std::int64_t sent_ = 0;
+  int steps_ = 0;  // done, by this worker's earlier processes too
+  int values_boot_ = 0;
+};
+
+}  // namespace cohort::simulation
