@@ -1,0 +1,279 @@
+#include "serving/parameter_client.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "network/event_loop.h"
+#include "serving/shard_channel.h"
+
+namespace cohort {
+namespace {
+
+// Gradients are handed to the client's thread in pieces no smaller: waking it costs some time.
+constexpr std::int64_t kWorthSending = 64 << 10;  // elements
+constexpr std::chrono::seconds kSayWhoIsMissing{3};
+// Others may have days to go; servers give up those who are dead.
+constexpr std::chrono::hours kAnyTime{24 * 365};
+
+}  // namespace
+
+class ParameterClient::Implementation {
+ public:
+  Implementation(const ParameterClientOptions& options, const ClientArenas& arenas)
+      : options_(options), arenas_(arenas), work_(boost::asio::make_work_guard(io_)) {
+    if (!options_.note) options_.note = [](const std::string&) {};
+    for (std::size_t server = 0; server < options_.servers.size(); ++server) {
+      channels_.push_back(std::make_unique<ShardChannel>(io_, options_, static_cast<int>(server),
+                                                         arenas_, [this] { check(); }));
+    }
+    thread_ = std::thread([this] { run_attentively(io_); });
+  }
+
+  ~Implementation() {
+    boost::asio::post(io_, [this] { channels_.clear(); });
+    work_.reset();
+    thread_.join();
+  }
+
+  void start(std::uint64_t updates, Deadline deadline) {
+    demand([&] { for_each([&](ShardChannel& channel) { channel.connect(deadline); }); },
+           [](ShardChannel& channel) { return channel.client().joined(); }, deadline, "joining");
+    demand(
+        [&] {
+          for_each([&](ShardChannel& channel) {
+            if (options_.worker == 0 && channel.client().needs_values()) channel.bring(updates);
+            channel.pull_parameters();
+          });
+        },
+        [](ShardChannel& channel) { return channel.pulled(); }, deadline,
+        "waiting for the first parameters of");
+  }
+
+  void begin_push() {
+    sent_ = 0;
+    post([this] { for_each([](ShardChannel& channel) { channel.begin_push(); }); });
+  }
+
+  void extend_push(std::int64_t count) {
+    if (count - sent_ < kWorthSending) return;
+    sent_ = count;
+    post([this, count] { for_each([&](ShardChannel& channel) { channel.extend_push(count); }); });
+  }
+
+  void finish_push() {
+    set_request([](ShardChannel& channel) { return channel.step_done(); });
+    const auto all = static_cast<std::int64_t>(arenas_.gradients.size());
+    post([this, all] {
+      for_each([&](ShardChannel& channel) {
+        channel.extend_push(all);
+        channel.pull_parameters();
+      });
+      check();
+    });
+  }
+
+  StepOutcome wait(Deadline deadline) {
+    await(deadline, "waiting for new parameters of");
+    return outcome_;
+  }
+
+  void refresh(bool with_slots, Deadline deadline) {
+    const auto pulled = [](ShardChannel& channel) { return channel.pulled(); };
+    demand([this] { for_each([](ShardChannel& channel) { channel.pull_exact(); }); }, pulled,
+           deadline, "taking the parameters of");
+    if (!with_slots) return;
+    for (std::size_t slot = 0; slot < arenas_.slots.size(); ++slot) {
+      demand([&] { for_each([&](ShardChannel& channel) { channel.pull_slot(slot); }); }, pulled,
+             deadline, "taking the optimizer's state of");
+    }
+  }
+
+  void wait_for_others() {
+    demand([this] { for_each([](ShardChannel& channel) { channel.pull_when_alone(); }); },
+           [](ShardChannel& channel) { return channel.pulled(); }, deadline_in(kAnyTime),
+           "waiting for the other workers of");
+  }
+
+  void leave(Deadline deadline) noexcept {
+    try {
+      demand([this] { for_each([](ShardChannel& channel) { channel.leave(); }); },
+             [](ShardChannel& channel) { return channel.left(); }, deadline, "leaving");
+    } catch (const std::exception& error) {
+      options_.note(std::string("warning: ") + error.what());
+    }
+  }
+
+  std::uint64_t bytes(std::uint64_t (ShardChannel::*of)() const) const {
+    std::uint64_t sum = 0;
+    for (const auto& channel : channels_) sum += ((*channel).*of)();
+    return sum;
+  }
+
+ private:
+  using Done = bool (*)(ShardChannel&);
+
+  template <class Body>
+  void for_each(const Body& body) {
+    for (const auto& channel : channels_) body(*channel);
+  }
+
+  template <class Work>
+  void post(Work work) {
+    boost::asio::post(io_, [this, work = std::move(work)] {
+      try {
+        work();
+      } catch (...) {
+        fail(std::current_exception());
+      }
+    });
+  }
+
+  // The client's thread: whether what is waited for has come.
+  void check() {
+    if (answered_.load(std::memory_order_relaxed)) return;
+    for (const auto& channel : channels_) {
+      if (const auto failure = channel->failure()) {
+        fail(failure);
+        return;
+      }
+    }
+    const Done done = done_.load(std::memory_order_acquire);
+    if (done == nullptr) return;
+    for (const auto& channel : channels_) {
+      if (!done(*channel)) return;
+    }
+    outcome_ = {};
+    for (const auto& channel : channels_) channel->add_to(outcome_);
+    outcome_.version = channels_.front()->client().version();
+    answer();
+  }
+
+  void fail(const std::exception_ptr& error) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = error;
+    }
+    answer();
+  }
+
+  void answer() {
+    {
+      const std::lock_guard lock(mutex_);
+      answered_.store(true, std::memory_order_release);
+    }
+    changed_.notify_all();
+  }
+
+  // The caller's thread.
+  void set_request(Done done) {
+    const std::lock_guard lock(mutex_);
+    if (error_) return;
+    answered_.store(false, std::memory_order_relaxed);
+    done_.store(done, std::memory_order_release);
+  }
+
+  template <class Begin>
+  void demand(Begin begin, Done done, Deadline deadline, const std::string& doing) {
+    set_request(done);
+    post([this, begin] {
+      begin();
+      check();
+    });
+    await(deadline, doing);
+  }
+
+  void await(Deadline deadline, const std::string& doing) {
+    // As the event loop does: a small model's answer comes sooner than a sleeper wakes.
+    const Clock::time_point look_until = Clock::now() + kAttention;
+    while (!answered_.load(std::memory_order_acquire) && Clock::now() < look_until) ::sched_yield();
+    std::unique_lock lock(mutex_);
+    const auto answered = [&] { return answered_.load(std::memory_order_acquire); };
+    if (!changed_.wait_until(lock, std::min(deadline, Clock::now() + kSayWhoIsMissing), answered)) {
+      lock.unlock();
+      if (deadline > Clock::now()) options_.note(doing + " " + missing());
+      lock.lock();
+      if (!changed_.wait_until(lock, deadline, answered)) {
+        lock.unlock();
+        throw PeerError(label() + "no answer in time " + doing + " " + missing());
+      }
+    }
+    done_.store(nullptr, std::memory_order_release);
+    if (error_) std::rethrow_exception(error_);
+  }
+
+  // Whom the request waits for, asked on the client's thread.
+  std::string missing() {
+    std::string text;
+    std::mutex told;
+    std::condition_variable ready;
+    bool done = false;
+    boost::asio::post(io_, [&] {
+      std::vector<std::string> names;
+      const Done is_done = done_.load(std::memory_order_acquire);
+      for (const auto& channel : channels_) {
+        if (is_done != nullptr && !is_done(*channel)) names.push_back(channel->text());
+      }
+      const std::lock_guard lock(told);
+      text = join(names, ", ");
+      done = true;
+      ready.notify_one();
+    });
+    std::unique_lock lock(told);
+    ready.wait(lock, [&] { return done; });
+    return text;
+  }
+
+  std::string label() const { return "worker " + std::to_string(options_.worker) + ": "; }
+
+  ParameterClientOptions options_;
+  ClientArenas arenas_;
+  boost::asio::io_context io_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::vector<std::unique_ptr<ShardChannel>> channels_;  // used by the client's thread alone
+  std::int64_t sent_ = 0;
+
+  std::mutex mutex_;  // guards error_, and answered_ where it is waited for
+  std::condition_variable changed_;
+  std::exception_ptr error_;
+  StepOutcome outcome_;  // written before answered_ becomes true, read after
+  std::atomic<bool> answered_{true};
+  std::atomic<Done> done_{nullptr};
+  std::thread thread_;  // last: it uses all of the above
+};
+
+ParameterClient::ParameterClient(const ParameterClientOptions& options, const ClientArenas& arenas)
+    : implementation_(std::make_unique<Implementation>(options, arenas)) {}
+ParameterClient::~ParameterClient() = default;
+
+void ParameterClient::start(std::uint64_t updates, Deadline deadline) {
+  implementation_->start(updates, deadline);
+}
+void ParameterClient::begin_push() { implementation_->begin_push(); }
+void ParameterClient::extend_push(std::int64_t count) { implementation_->extend_push(count); }
+void ParameterClient::finish_push() { implementation_->finish_push(); }
+StepOutcome ParameterClient::wait(Deadline deadline) { return implementation_->wait(deadline); }
+void ParameterClient::refresh(bool with_slots, Deadline deadline) {
+  implementation_->refresh(with_slots, deadline);
+}
+void ParameterClient::wait_for_others() { implementation_->wait_for_others(); }
+void ParameterClient::leave(Deadline deadline) noexcept { implementation_->leave(deadline); }
+std::uint64_t ParameterClient::bytes_sent() const {
+  return implementation_->bytes(&ShardChannel::bytes_sent);
+}
+std::uint64_t ParameterClient::bytes_received() const {
+  return implementation_->bytes(&ShardChannel::bytes_received);
+}
+
+}  // namespace cohort

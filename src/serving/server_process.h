@@ -1,0 +1,53 @@
+// A parameter server at work: the state machine of server/parameter_server.h behind a listener,
+// with its snapshots on disk.
+//
+// One thread does everything but writing snapshots. Many servers may live in one process.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "network/listener.h"
+#include "server/parameter_server.h"
+#include "serving/snapshot_store.h"
+
+namespace cohort {
+
+struct ServerProcessOptions {
+  ListenerOptions listener;              // its identity's rank is the server's number
+  ServerOptions server;                  // keeps_state and the number follow from the rest
+  std::filesystem::path state_dir = {};  // empty: no snapshots
+  int workers = 0;                       // ranks from here on are refused; 0: the first worker says
+  std::function<void(const std::string&)> log = {};  // a line for people
+};
+
+struct ServerReport {
+  std::string reason;  // why it ended
+  ServerCounters counters;
+  Refusals refusals;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+};
+
+class ServerProcess {
+ public:
+  // Listens from here on; what was kept in state_dir is loaded. Throws ConfigError or FileError.
+  explicit ServerProcess(ServerProcessOptions options);
+  ~ServerProcess();
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  const Address& address() const;
+
+  // Serves until the job is over or `stop` is true. Called once.
+  ServerReport run(const std::atomic<bool>& stop);
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace cohort

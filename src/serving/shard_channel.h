@@ -1,0 +1,93 @@
+// One server of the job as the client's thread sees it: the state machine, the connection beneath
+// it, and the way between the worker's arenas and the server's.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "network/connector.h"
+#include "server/shard_client.h"
+#include "serving/parameter_client.h"
+
+namespace cohort {
+
+class ShardChannel final : private ClientPorts, private LinkHandler {
+ public:
+  // `options` and what the arenas show outlive the channel. `changed` is called on the io_context's
+  // thread after everything that may matter to somebody who waits. So must all methods be, unless
+  // they say otherwise.
+  ShardChannel(boost::asio::io_context& io, const ParameterClientOptions& options, int server,
+               const ClientArenas& arenas, std::function<void()> changed);
+  ~ShardChannel() override;
+
+  ShardClient& client() { return client_; }
+
+  void connect(Deadline deadline);
+  // Worker 0's initial values.
+  void bring(std::uint64_t updates);
+  void begin_push();
+  // The first `count` elements of the worker's arena are complete.
+  void extend_push(std::int64_t count);
+  void pull_parameters();
+  void pull_exact();  // in float32, whatever the wire carries
+  void pull_slot(std::size_t slot);
+  void pull_when_alone();  // the parameters, when all other workers are done
+  void leave();
+
+  bool pulled();
+  bool step_done();  // the push is answered, and so is the pull behind it
+  bool left() const { return client_.left(); }
+  void add_to(StepOutcome& outcome) const;
+
+  // Why there is no use in going on; null as long as there is.
+  std::exception_ptr failure() const { return failure_; }
+  std::string text() const;  // "server 1 at host:port (what it waits for)"
+
+  std::uint64_t bytes_sent() const { return sent_.load(std::memory_order_relaxed); }  // any thread
+  std::uint64_t bytes_received() const { return received_.load(std::memory_order_relaxed); }
+
+ private:
+  // ClientPorts
+  void send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) override;
+  // LinkHandler
+  std::optional<std::span<std::byte>> place_for(Link& link, const FrameHeader& header) override;
+  void frame_arrived(Link& link, const FrameHeader& header,
+                     std::span<const std::byte> payload) override;
+  void link_lost(Link& link, const std::string& reason) override;
+
+  void pull(std::span<float> into, std::uint32_t which);
+  void connected(std::unique_ptr<Link> link);
+  void not_connected(const ConnectFailure& failure);
+  void note_traffic();
+  std::int64_t gather(std::int64_t count);
+  void scatter();
+
+  boost::asio::io_context& io_;
+  const ParameterClientOptions& options_;
+  int server_;
+  ClientArenas arenas_;
+  std::function<void()> changed_;
+  std::vector<Block> blocks_;  // of this server, by place
+  std::int64_t size_;          // of its arena
+  bool direct_;                // its arena is the worker's, so that nothing is copied
+  std::vector<float> gradients_;
+  std::vector<float> values_;
+  std::size_t gathered_ = 0;         // blocks copied into gradients_
+  std::span<float> pull_into_ = {};  // the worker's vector that the pull under way is for
+  bool scattered_ = true;
+  std::exception_ptr failure_;
+  std::unique_ptr<Connector> connector_;
+  std::unique_ptr<Link> link_;
+  std::uint64_t earlier_sent_ = 0;  // over connections that are gone
+  std::uint64_t earlier_received_ = 0;
+  std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint64_t> received_{0};
+  ShardClient client_;
+};
+
+}  // namespace cohort

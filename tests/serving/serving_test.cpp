@@ -1,0 +1,217 @@
+// Servers and workers over real sockets, in threads of one process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "core/error.h"
+#include "serving/server_group.h"
+
+namespace cohort {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kElements = 100'000;
+
+Deadline soon() { return deadline_in(std::chrono::seconds(30)); }
+
+struct Job {
+  int workers = 1;
+  ServerMode mode = ServerMode::kSync;
+  Sharding sharding = Sharding::kSliced;
+  double lr = 0.5;
+  WireFormat wire = WireFormat::kFloat32;
+  std::int64_t updates = 0;
+};
+
+ParameterClientOptions options_for(const ServerGroup& servers, const Job& job, Rank worker) {
+  ParameterClientOptions options;
+  options.servers = servers.addresses();
+  options.job = servers.job;
+  options.worker = worker;
+  const std::vector<ShardTensor> model = {
+      {"b", {10}, {0, 10}, 0}, {"w", {999, 100}, {10, 99'900}, 0}, {"a", {90}, {99'910, 90}, 0}};
+  const auto count = static_cast<int>(options.servers.size());
+  options.layout = shard(model, count, job.sharding);
+  for (int server = 0; server < count; ++server) {
+    JobSpec spec;
+    spec.workers = job.workers;
+    spec.servers = count;
+    spec.server = server;
+    spec.size = options.layout.sizes[static_cast<std::size_t>(server)];
+    spec.mode = job.mode;
+    spec.wire = job.wire;
+    spec.total_updates = job.updates;
+    spec.optimizer_options.momentum = 0;
+    if (spec.size > 0) spec.decay = {{{0, spec.size}, 0}};
+    spec.schedule_options.lr = job.lr;
+    spec.settings = R"({"lr":)" + std::to_string(job.lr) + "}";
+    options.specs.push_back(spec);
+  }
+  return options;
+}
+
+// One worker's life: starts at `start`, takes `steps` steps along a gradient of its own.
+std::vector<float> work(const ParameterClientOptions& options, int steps, float start,
+                        const std::function<void(int)>& between = {}) {
+  std::vector<float> parameters(kElements, start);
+  std::vector<float> gradients(kElements);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    gradients[i] = static_cast<float>((i % 8) + static_cast<std::size_t>(options.worker));
+  }
+  ParameterClient client(options, {parameters, gradients, {}});
+  client.start(0, soon());
+  for (int step = 0; step < steps; ++step) {
+    client.begin_push();
+    client.extend_push(kElements / 2);
+    client.finish_push();
+    client.wait(soon());
+    if (between) between(step);
+  }
+  if (options.worker == 0) client.wait_for_others();
+  client.leave(soon());
+  return parameters;
+}
+
+class Layouts : public testing::TestWithParam<std::tuple<int, Sharding>> {};
+
+INSTANTIATE_TEST_SUITE_P(All, Layouts,
+                         testing::Combine(testing::Values(1, 2, 4),
+                                          testing::Values(Sharding::kWhole, Sharding::kSliced,
+                                                          Sharding::kHash)));
+
+TEST_P(Layouts, ARoundMovesEverybodyByTheMean) {
+  const auto [count, sharding] = GetParam();
+  ServerGroup servers(count);
+  const Job job{.workers = 3, .sharding = sharding, .updates = 4};
+  std::vector<std::vector<float>> found(3);
+  std::vector<std::thread> threads;
+  for (Rank worker = 0; worker < 3; ++worker) {
+    threads.emplace_back([&, worker] {
+      found[static_cast<std::size_t>(worker)] =
+          work(options_for(servers, job, worker), 4, 100.0F + static_cast<float>(worker));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < kElements; ++i) {
+    // From worker 0's start; the mean over workers of (i % 8) + worker is (i % 8) + 1.
+    ASSERT_EQ(found[0][i], 100.0F - 4 * 0.5F * (static_cast<float>(i % 8) + 1)) << i;
+  }
+  EXPECT_EQ(found[1], found[0]);
+  EXPECT_EQ(found[2], found[0]);
+  for (int server = 0; server < count; ++server) {
+    EXPECT_THAT(servers.ended(server).reason, HasSubstr("done"));
+  }
+}
+
+TEST(Serving, EveryGradientCountsOnceWithoutRounds) {
+  ServerGroup servers(2);
+  const Job job{.workers = 2, .mode = ServerMode::kAsync};
+  std::vector<float> last;
+  std::thread other([&] { work(options_for(servers, job, 1), 30, 0); });
+  last = work(options_for(servers, job, 0), 20, 0);
+  other.join();
+  for (std::size_t i = 0; i < kElements; i += 97) {
+    const auto own = static_cast<float>(i % 8);
+    ASSERT_EQ(last[i], -0.5F * (20 * own + 30 * (own + 1))) << i;
+  }
+  EXPECT_EQ(servers.ended(0).counters.pushes, 50U);
+}
+
+TEST(Serving, HalfPrecisionHalvesWhatIsSent) {
+  std::uint64_t sent[2];
+  for (const bool half : {false, true}) {
+    ServerGroup servers(1);
+    const Job job{.mode = ServerMode::kAsync,
+                  .wire = half ? WireFormat::kFloat16 : WireFormat::kFloat32};
+    const auto values = work(options_for(servers, job, 0), 4, 0);
+    EXPECT_EQ(values[3], -0.5F * 4 * 3);
+    sent[half ? 1 : 0] = servers.ended(0).bytes_received;
+  }
+  EXPECT_LT(static_cast<double>(sent[1]),
+            0.62 * static_cast<double>(sent[0]));  // initial values too
+}
+
+TEST(Serving, AServerThatIsKilledAndStartedAgainGoesOn) {
+  ServerGroup servers(2, /*keeps_state=*/true);
+  const Job job{.workers = 2, .mode = ServerMode::kAsync};
+  const auto interfere = [&](int step) {
+    if (step % 20 != 10) return;
+    servers.stop(0);
+    servers.start(0);
+  };
+  std::thread other([&] { work(options_for(servers, job, 1), 60, 0); });
+  const std::vector<float> last = work(options_for(servers, job, 0), 60, 0, interfere);
+  other.join();
+  for (std::size_t i = 0; i < kElements; i += 97) {
+    const auto own = static_cast<float>(i % 8);
+    ASSERT_EQ(last[i], -0.5F * (60 * own + 60 * (own + 1))) << i;
+  }
+  EXPECT_EQ(servers.ended(0).counters.pushes, 120U);
+  EXPECT_EQ(servers.ended(1).counters.pushes, 120U);
+}
+
+TEST(Serving, AServerThatIsStartedAgainWithoutItsStateIsRefused) {
+  ServerGroup servers(1);
+  const Job job{.mode = ServerMode::kAsync};
+  const auto lose = [&](int step) {
+    if (step != 2) return;
+    servers.stop(0);
+    servers.start(0);
+  };
+  try {
+    work(options_for(servers, job, 0), 5, 0, lose);
+    FAIL() << "trained on";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--state-dir"));
+  }
+}
+
+TEST(Serving, WorkersWithOtherSettingsAreTurnedAway) {
+  ServerGroup servers(1);
+  std::vector<float> values(kElements);
+  const Job job{.workers = 2, .mode = ServerMode::kAsync};
+  ParameterClient first(options_for(servers, job, 0), {values, values, {}});
+  first.start(0, soon());
+  Job other = job;
+  other.lr = 0.25;
+  std::vector<float> own(kElements);
+  ParameterClient second(options_for(servers, other, 1), {own, own, {}});
+  try {
+    second.start(0, soon());
+    FAIL() << "was let in";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("worker 1"));
+    EXPECT_THAT(error.what(), HasSubstr("lr"));
+  }
+  first.leave(soon());
+}
+
+TEST(Serving, AMissingServerIsNamed) {
+  ServerGroup servers(2);
+  servers.stop(1);
+  std::vector<float> values(kElements);
+  ParameterClient client(options_for(servers, {}, 0), {values, values, {}});
+  try {
+    client.start(0, deadline_in(std::chrono::milliseconds(300)));
+    FAIL() << "found it";
+  } catch (const PeerError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("server 1"));
+    EXPECT_THAT(error.what(), testing::Not(HasSubstr("server 0")));
+  }
+}
+
+TEST(Serving, AStateFolderHasOneServer) {
+  ServerGroup servers(1, /*keeps_state=*/true);
+  ServerProcessOptions options;
+  options.listener.address = servers.addresses().front();
+  options.state_dir = std::filesystem::path(options.listener.address.path).parent_path() / "state0";
+  options.listener.address.path += "-second";
+  options.listener.self = {servers.job, Role::kServer, 0};
+  EXPECT_THROW(ServerProcess{options}, ConfigError);
+}
+
+}  // namespace
+}  // namespace cohort
