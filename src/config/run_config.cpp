@@ -184,6 +184,26 @@ void check_config(const RunConfig& config) {
   only_with(config.nesterov && config.optimizer != "sgd", "nesterov", "--optimizer sgd");
   only_with(config.average_every > 1 && config.method != "all-reduce", "average-every",
             "--method all-reduce");
+  const bool servers = config.method == "parameter-server";
+  const std::string with_servers = "--method parameter-server";
+  only_with(!servers && config.servers != "1", "servers", with_servers);
+  only_with(!servers && config.server_mode != "sync", "server-mode", with_servers);
+  only_with(!servers && config.wire != "float32", "wire", with_servers);
+  only_with(!servers && config.rank >= 0, "rank", with_servers);
+  only_with(config.backup_workers > 0 && !(servers && config.server_mode == "sync"),
+            "backup-workers", with_servers + " --server-mode sync");
+  only_with(config.delay_compensation > 0 && !(servers && config.server_mode != "sync"),
+            "delay-compensation", with_servers + " --server-mode async or ssp");
+  if (servers && config.clip_norm > 0) {
+    throw ConfigError(
+        "--clip-norm needs the whole gradient in one place, which no parameter "
+        "server has: leave it out, or use --method all-reduce");
+  }
+  if (servers && config.batch_norm != "rank-0") {
+    throw ConfigError("--batch-norm " + config.batch_norm +
+                      " needs workers that keep in step, "
+                      "which --method parameter-server's do not: leave it out");
+  }
   only_with(config.base_batch > 0 && config.lr_scaling == "none", "base-batch", "--lr-scaling");
   only_with(config.warmup_from > 0 && config.warmup_epochs == 0, "warmup-from", "--warmup-epochs");
   only_with(!config.lr_milestones.empty() && config.schedule != "multi-step" &&

@@ -37,6 +37,24 @@ struct RunConfig {
   std::int64_t check_replicas = 100;
   double peer_timeout = 600;
 
+  // Parameter servers
+  std::string servers = "1";
+  std::string server_mode = "sync";
+  std::int64_t staleness = 3;
+  std::int64_t backup_workers = 0;
+  double delay_compensation = 0;
+  std::string sharding = "sliced";
+  std::string wire = "float32";
+  std::int64_t replay_window = 256;
+  std::int64_t rank = -1;
+
+  // The network
+  std::string job;
+  std::string meet;
+  std::string token_file;
+  std::string tls_dir;
+  bool insecure = false;
+
   // The model's own settings
   double dropout = -1;
   std::int64_t depth = 0;
@@ -46,6 +64,7 @@ struct RunConfig {
   // Data
   std::string data_dir;
   std::int64_t batch = 64;
+  std::int64_t train_skip = 0;
   std::int64_t train_size = 0;
   std::int64_t test_size = 0;
   std::int64_t image_size = 0;

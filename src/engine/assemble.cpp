@@ -1,6 +1,7 @@
 #include "engine/assemble.h"
 
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/random.h"
@@ -8,6 +9,7 @@
 #include "data/partition.h"
 #include "engine/device.h"
 #include "engine/generator.h"
+#include "methods/server_access.h"
 
 namespace cohort {
 namespace {
@@ -78,6 +80,14 @@ BucketSizes bucket_sizes(const RunConfig& config) {
   return sizes;
 }
 
+OptimizerOptions optimizer_options(const RunConfig& config) {
+  return {.momentum = config.momentum,
+          .nesterov = config.nesterov,
+          .beta1 = config.beta1,
+          .beta2 = config.beta2,
+          .epsilon = config.epsilon};
+}
+
 StatisticsPolicy statistics_policy(const std::string& name) {
   if (name == "mean") return StatisticsPolicy::kMean;
   return name == "synchronised" ? StatisticsPolicy::kSynchronised : StatisticsPolicy::kFirstRank;
@@ -95,6 +105,7 @@ std::unique_ptr<DataSplits> open_data(const RunConfig& config, const SearchPath&
   request.name = config.data;
   if (!config.data_dir.empty()) request.search.emplace_back(config.data_dir);
   request.search.insert(request.search.end(), search.begin(), search.end());
+  request.train_skip = config.train_skip;
   request.train_size = config.train_size;
   request.test_size = config.test_size;
   request.augment = config.augment;
@@ -168,11 +179,7 @@ at::Device worker_device(const RunConfig& config, const WorkerPlace& place) {
 
 ReplicaOptions replica_options(const RunConfig& config, const Model& model, at::Device device) {
   return {.optimizer = config.optimizer,
-          .optimizer_options = {.momentum = config.momentum,
-                                .nesterov = config.nesterov,
-                                .beta1 = config.beta1,
-                                .beta2 = config.beta2,
-                                .epsilon = config.epsilon},
+          .optimizer_options = optimizer_options(config),
           .device = device,
           .channels_last = wants_channels_last(config, model),
           .weight_decay = config.weight_decay,
@@ -186,6 +193,17 @@ std::int64_t batch_of_all(const RunConfig& config, int workers) {
 
 SampleOrder sample_order(const RunConfig& config, const Dataset& train, const WorkerPlace& place,
                          const OrderStart& start) {
+  if (config.partition == "all") {
+    // As if alone; the first worker's order is that of a run with one worker.
+    const auto seed = static_cast<Seed>(config.seed);
+    const auto rank = static_cast<std::uint64_t>(place.rank);
+    return SampleOrder({.samples = train.size(),
+                        .batch_of_all = config.batch * config.accumulate,
+                        .seed = rank == 0 ? seed : derive_seed(seed, "order of a worker", {rank}),
+                        .shuffle = config.shuffle,
+                        .drop_last = config.drop_last,
+                        .start = start});
+  }
   return SampleOrder({.samples = train.size(),
                       .partition = own_samples(config, train, place),
                       .batch_of_all = batch_of_all(config, place.size),
@@ -218,7 +236,9 @@ Step total_steps(const RunConfig& config, const SampleOrder& order) {
   return config.iterations > 0 ? config.iterations : order.steps_until(config.epochs);
 }
 
-std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const SampleOrder& order) {
+namespace {
+
+ScheduleOptions schedule_options(const RunConfig& config, const SampleOrder& order) {
   ScheduleOptions options;
   options.lr =
       scaled_lr(config.lr, parse_lr_scaling(config.lr_scaling),
@@ -233,9 +253,72 @@ std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const Samp
   options.start_factor = config.lr_start_factor;
   options.end_factor = config.lr_end_factor;
   options.peak_at = config.lr_peak_at;
-  auto schedule = schedules().make(config.schedule, options);
+  return options;
+}
+
+// Settings that are a worker's own affair; in all others the workers of a job agree.
+std::string common_settings(const RunConfig& config) {
+  nlohmann::json settings = to_json(config);
+  for (const char* own : {"rank",
+                          "servers",
+                          "engine",
+                          "device",
+                          "world",
+                          "threads",
+                          "memory-format",
+                          "init",
+                          "data-dir",
+                          "loader-threads",
+                          "job",
+                          "meet",
+                          "token-file",
+                          "tls-dir",
+                          "insecure",
+                          "peer-timeout",
+                          "replay-window",
+                          "eval-every",
+                          "eval-batch",
+                          "record-every",
+                          "checkpoint-every",
+                          "keep"}) {
+    settings.erase(own);
+  }
+  return settings.dump();
+}
+
+}  // namespace
+
+std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const SampleOrder& order) {
+  auto schedule = schedules().make(config.schedule, schedule_options(config, order));
   if (config.warmup_epochs == 0) return schedule;
   return with_warmup(std::move(schedule), config.warmup_from, config.warmup_epochs);
+}
+
+ServerAccess server_access(const RunConfig& config, const SampleOrder& order, ServerAccess access) {
+  JobSpec& spec = access.spec;
+  spec.workers = static_cast<int>(config.workers);
+  spec.mode = parse_server_mode(config.server_mode);
+  const bool sync = spec.mode == ServerMode::kSync;
+  spec.staleness = spec.mode == ServerMode::kBounded ? config.staleness : 0;
+  spec.backup_workers = static_cast<int>(config.backup_workers);
+  spec.delay_compensation = config.delay_compensation;
+  spec.wire = parse_wire_format(config.wire);
+  spec.optimizer = config.optimizer;
+  spec.optimizer_options = optimizer_options(config);
+  spec.schedule = config.schedule;
+  spec.schedule_options = schedule_options(config, order);
+  spec.warmup_epochs = config.warmup_epochs;
+  spec.warmup_from = config.warmup_from;
+  // Every gradient of every worker is an update, unless a round makes one of them all.
+  const auto steps = static_cast<double>(order.steps_per_epoch());
+  spec.updates_per_epoch = sync ? steps : steps * static_cast<double>(config.workers);
+  spec.total_updates = sync ? total_steps(config, order) : 0;
+  spec.settings = common_settings(config);
+  access.sharding = parse_sharding(config.sharding);
+  access.weight_decay = config.weight_decay;
+  access.decay_normalization = !config.no_norm_decay;
+  access.window_bytes = static_cast<std::size_t>(config.replay_window) << 20;
+  return access;
 }
 
 EvaluatorOptions evaluator_options(const RunConfig& config, const Model& model, at::Device device) {
@@ -252,7 +335,7 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   const std::int64_t pass = (order.batch_size() + config.accumulate - 1) / config.accumulate;
   options.step = {.seed = static_cast<Seed>(config.seed),
                   .rank = place.rank,
-                  .workers = place.size,
+                  .workers = config.partition == "all" ? 1 : place.size,
                   .label_smoothing = config.label_smoothing,
                   .pass_samples = config.accumulate > 1 ? pass : 0,
                   .passes = (order.batch_size() + pass - 1) / pass,

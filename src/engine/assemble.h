@@ -59,7 +59,10 @@ std::int64_t batch_of_all(const RunConfig& config, int workers);
 
 Step total_steps(const RunConfig& config, const SampleOrder& order);
 
-// What a worker's method is built from. The caller adds the arrival log.
+// `access`, which says where the servers are, with what they are told of the job.
+ServerAccess server_access(const RunConfig& config, const SampleOrder& order, ServerAccess access);
+
+// What a worker's method is built from. The caller adds the logs and the servers.
 MethodOptions method_options(const RunConfig& config, const Membership& member);
 
 std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const SampleOrder& order);

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/failpoint.h"
 #include "engine/checkpointing.h"
+#include "methods/server_log.h"
 
 namespace cohort {
 namespace {
@@ -89,6 +90,16 @@ nlohmann::json Trainer::engine_state() const {
   return state;
 }
 
+bool Trainer::finished() const {
+  return parts_.server_log != nullptr && parts_.server_log->finished();
+}
+
+bool Trainer::evaluates_now() const {
+  if (options_.evaluate_when) return options_.evaluate_when(done_);
+  const std::int64_t epochs = parts_.order.epochs_ended_at(done_);
+  return options_.eval_every_epochs > 0 && epochs > 0 && epochs % options_.eval_every_epochs == 0;
+}
+
 bool Trainer::target_reached() const {
   return options_.target_accuracy > 0 && outcome_.last &&
          outcome_.last->top1 >= options_.target_accuracy;
@@ -107,10 +118,11 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
     parts_.progress.end();  // leaves the terminal in order
     throw;
   }
+  parts_.method.finish(parts_.replica);
   parts_.method.settle(parts_.replica);
   const bool interrupted = stopping_ && done_ < options_.total_steps;
   // A person who pressed Ctrl-C waits for the checkpoint, not for an evaluation.
-  if (!interrupted) evaluate_now();
+  if (!interrupted && (!options_.evaluate_when || evaluates_now())) evaluate_now();
   if (target_reached()) outcome_.reason = StopReason::kTargetReached;
   if (interrupted) outcome_.reason = StopReason::kInterrupted;
   checkpoint_now(Occasion::kLast);
@@ -132,7 +144,7 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
   TrainingStep step(parts_.model, parts_.replica, parts_.method, options_.step);
   parts_.model.store().set_training(true);
   stopping_ = parts_.group.any(stop);
-  while (done_ < options_.total_steps && !stopping_ && !target_reached()) {
+  while (done_ < options_.total_steps && !stopping_ && !target_reached() && !finished()) {
     one_step(loader, step);
     if (done_ % options_.agree_every_steps == 0) {
       stopping_ = parts_.group.any(stop);
@@ -143,8 +155,7 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
       stop_noted_ = true;
     }
     const std::int64_t epochs = parts_.order.epochs_ended_at(done_);
-    const bool evaluation =
-        options_.eval_every_epochs > 0 && epochs > 0 && epochs % options_.eval_every_epochs == 0;
+    const bool evaluation = evaluates_now();
     const bool checkpoint = options_.checkpoint_every_steps > 0
                                 ? done_ % options_.checkpoint_every_steps == 0
                                 : epochs > 0;
@@ -185,6 +196,8 @@ void Trainer::one_step(Loader& loader, TrainingStep& step) {
 
 void Trainer::record_steps() {
   if (recorded_ == done_) return;
+  // What the servers say about the last step belongs to this record.
+  if (parts_.server_log != nullptr) parts_.method.before_step(parts_.replica);
   RankReport own{sums_.values(), times_, {}, {}};
   if (parts_.traffic) {
     const Traffic now = parts_.traffic();
@@ -212,7 +225,7 @@ void Trainer::record_ranks(const std::vector<RankReport>& reports) {
     const auto samples = static_cast<double>(report.sums.samples);
     StepRecord record;
     record.time_seconds = now();
-    record.rank = static_cast<Rank>(rank);
+    record.rank = parts_.group.alone() ? options_.step.rank : static_cast<Rank>(rank);
     record.step = done_;
     record.epoch = epoch_at(done_);
     record.loss = report.sums.loss / samples;
@@ -227,6 +240,14 @@ void Trainer::record_ranks(const std::vector<RankReport>& reports) {
     record.steps = done_ - recorded_;
     record.bytes_sent = report.traffic.sent;
     record.bytes_received = report.traffic.received;
+    if (parts_.server_log != nullptr) {
+      const ServerLog::Sums pushes = parts_.server_log->take();
+      if (pushes.pushes > 0) {
+        record.staleness =
+            static_cast<double>(pushes.staleness) / static_cast<double>(pushes.pushes);
+      }
+      record.updates = static_cast<std::int64_t>(parts_.server_log->updates());
+    }
     if (reports.size() > 1) {
       record.late_seconds = late[rank].seconds;
       record.late_data_seconds = late[rank].data_seconds;

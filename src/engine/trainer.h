@@ -41,6 +41,7 @@ struct TrainerParts {
   Progress& progress;
   WorkerGroup group = {};
   ArrivalLog* arrivals = nullptr;              // which the method writes too; may be null
+  ServerLog* server_log = nullptr;             // likewise
   std::function<Traffic()> traffic = nullptr;  // of this worker so far
   CheckpointStore* checkpoints = nullptr;      // null: this worker writes none
   std::function<std::uint64_t()> metrics_bytes = nullptr;  // what a checkpoint notes of the log
@@ -56,7 +57,9 @@ struct TrainerOptions {
   Step checkpoint_every_steps = 0;     // 0: at the end of every epoch
   Step record_every_steps = 50;
   std::function<bool(Step)> record_when = nullptr;  // instead: after which steps
-  Step agree_every_steps = 1;                       // how often workers agree whether to stop
+  // Instead of eval_every_epochs, and whether at the end: after which steps.
+  std::function<bool(Step)> evaluate_when = nullptr;
+  Step agree_every_steps = 1;  // how often workers agree whether to stop
   double target_accuracy = 0;  // stop at this top-1 share of the test set; 0: never
   int loader_threads = 1;
 };
@@ -108,6 +111,8 @@ class Trainer {
   double epoch_at(Step step) const;
   double now() const;
   bool target_reached() const;
+  bool evaluates_now() const;  // in the course of the run
+  bool finished() const;       // others have made the last update of the model in common
   nlohmann::json engine_state() const;
 
   TrainerParts parts_;

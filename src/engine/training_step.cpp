@@ -26,6 +26,10 @@ void TrainingStep::run(const BatchTensors& batch, std::int64_t samples_of_all, c
                        ClassificationSums& sums, StepTimes& times) {
   info_ = info;
   {
+    const StopWatch watch(times.exchange_seconds);
+    method_.before_step(replica_);
+  }
+  {
     const StopWatch watch(times.compute_seconds);
     model_.store().generator().set_current_seed(derive_seed(
         options_.seed, "dropout",

@@ -16,6 +16,8 @@
 #include "core/error.h"
 #include "engine/checkpointing.h"
 #include "methods/bucket_exchange.h"
+#include "methods/server_access.h"
+#include "methods/server_log.h"
 
 namespace cohort {
 namespace {
@@ -30,7 +32,7 @@ InitialWeights initial_weights(const Membership& member) {
 
 // Each worker's own list of samples follows from how many there are.
 void check_partition(const RunConfig& config, int workers, const ResumePoint* resume) {
-  if (resume == nullptr || config.partition == "none") return;
+  if (resume == nullptr || config.partition == "none" || config.partition == "all") return;
   const auto order = nlohmann::json::parse(resume->engine).value("order", nlohmann::json::object());
   const int before = order.value("workers", workers);
   if (before == workers) return;
@@ -91,22 +93,29 @@ std::exception_ptr run_one(Membership& member,
 }  // namespace
 
 Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& member,
-               const ResumePoint* resume)
+               const WorkerSetup& setup)
     : member_(member),
       patience_(patience(config)),
+      in_step_(keeps_workers_in_step(config.method)),
       model_(build_model(config, *data.train, initial_weights(member))),
       order_(sample_order(config, *data.train, place_of(member),
-                          resume == nullptr ? OrderStart{} : resume->start)),
+                          setup.resume == nullptr ? OrderStart{} : setup.resume->start)),
       options_(trainer_options(config, *model_, order_, place_of(member))),
       schedule_(build_schedule(config, order_)) {
-  check_partition(config, member.size, resume);
-  if (member.rank == 0 && !config.init.empty() && resume == nullptr) {
+  check_partition(config, member.size, setup.resume);
+  if (member.rank == 0 && !config.init.empty() && setup.resume == nullptr) {
     notes_ = initialize_from(config.init, *model_);
   }
   replica_ = std::make_unique<Replica>(
       *model_, replica_options(config, *model_, worker_device(config, place_of(member))));
   MethodOptions options = method_options(config, member);
   options.arrivals = &arrivals_;
+  if (setup.servers != nullptr) {
+    servers_ = std::make_unique<const ServerAccess>(server_access(config, order_, *setup.servers));
+    server_log_ = std::make_unique<ServerLog>();
+    options.servers = servers_.get();
+    options.server_log = server_log_.get();
+  }
   if (options.statistics == StatisticsPolicy::kSynchronised && member.size > 1) {
     model_->store().set_statistics_sum([this](at::Tensor& values) {
       sum_over_ranks(*member_.control, /*on_device=*/false, values, deadline_in(patience_));
@@ -118,11 +127,12 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
 Worker::~Worker() = default;
 
 WorkerGroup Worker::group() {
-  if (member_.size == 1) return {};
+  if (member_.size == 1 || !in_step_) return {};
   return {*member_.control, *member_.activity, patience_};
 }
 
 Traffic Worker::traffic() const {
+  if (server_log_) return {server_log_->sent(), server_log_->received()};
   if (member_.size == 1) return {};
   const Traffic control = member_.control->traffic();
   const Traffic gradients = member_.gradients->traffic();
@@ -140,7 +150,8 @@ TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progres
           .metrics = metrics,
           .progress = progress,
           .group = group(),
-          .arrivals = member_.size == 1 ? nullptr : &arrivals_,
+          .arrivals = member_.size == 1 || !in_step_ ? nullptr : &arrivals_,
+          .server_log = server_log_.get(),
           .traffic = [this] { return traffic(); }};
 }
 
@@ -232,14 +243,14 @@ std::string message_of(const std::exception_ptr& error) {
 }  // namespace
 
 void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Membership>& members,
-                 const ResumePoint* resume, const std::function<void(Worker&)>& body,
+                 const WorkerSetup& setup, const std::function<void(Worker&)>& body,
                  const std::function<void(const std::string&)>& stuck) {
   constexpr std::chrono::seconds kGrace(10);
   Endings endings(members.size());
   const auto run = [&](std::size_t index) {
     at::set_num_threads(static_cast<int>(config.threads));  // every thread's own setting
     Membership& member = members[index];
-    const auto build = [&] { return std::make_unique<Worker>(config, data, member, resume); };
+    const auto build = [&] { return std::make_unique<Worker>(config, data, member, setup); };
     endings.ended(index, run_one(member, build, body));
   };
   if (members.size() == 1) {

@@ -26,13 +26,23 @@ struct ResumePoint {
   std::string source;  // names the checkpoint in messages
 };
 
+// What the workers of a process have in common besides settings and data.
+struct WorkerSetup {
+  // NOLINTNEXTLINE(google-explicit-constructor): most have a resume point, or nothing
+  WorkerSetup(const ResumePoint* point = nullptr, const ServerAccess* access = nullptr)
+      : resume(point), servers(access) {}
+
+  const ResumePoint* resume;    // null: the run begins
+  const ServerAccess* servers;  // where they are; null for methods without
+};
+
 class Worker {
  public:
-  // `member` and `data` outlive the worker. The first rank draws the initial weights, or takes them
-  // from --init unless a checkpoint will bring them (`resume`); the others get theirs when the
-  // method starts.
+  // `member`, `data` and what `setup` names outlive the worker. The first rank draws the initial
+  // weights, or takes them from --init unless a checkpoint will bring them; the others get theirs
+  // when the method starts.
   Worker(const RunConfig& config, const DataSplits& data, Membership& member,
-         const ResumePoint* resume = nullptr);
+         const WorkerSetup& setup = {});
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -58,7 +68,10 @@ class Worker {
  private:
   Membership& member_;
   std::chrono::nanoseconds patience_;
+  bool in_step_;  // with the other workers
   ArrivalLog arrivals_;
+  std::unique_ptr<ServerLog> server_log_;
+  std::unique_ptr<const ServerAccess> servers_;  // null for methods without
   std::vector<std::string> notes_;
   std::unique_ptr<Model> model_;
   SampleOrder order_;
@@ -82,7 +95,7 @@ void check_workers(const RunConfig& config, const DataSplits& data, int workers,
 // end the process, since that thread still uses what is given here. Without `stuck` the wait goes
 // on.
 void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Membership>& members,
-                 const ResumePoint* resume, const std::function<void(Worker&)>& body,
+                 const WorkerSetup& setup, const std::function<void(Worker&)>& body,
                  const std::function<void(const std::string&)>& stuck = {});
 
 }  // namespace cohort

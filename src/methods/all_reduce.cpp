@@ -32,6 +32,8 @@ class AllReduce final : public UpdateMethod {
     plan({});
   }
 
+  void before_step(Replica&) override {}
+
   void gradients_ready(Replica& replica, Range range) override {
     if (alone() || local_steps()) return;
     if (learning_) arrivals_.push_back(bucket_at(segments_, range.begin));
@@ -73,6 +75,7 @@ class AllReduce final : public UpdateMethod {
     last_step_ = {};  // what follows is no step
   }
 
+  void finish(Replica&) override {}
   void visit_state(StateVisitor&) override {}
 
  private:

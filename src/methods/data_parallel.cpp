@@ -18,6 +18,8 @@ class DataParallel final : public UpdateMethod {
     copy_from_first_rank(replica, *options_.control, deadline());
   }
 
+  void before_step(Replica&) override {}
+
   void gradients_ready(Replica&, Range) override {}
 
   void update(Replica& replica, const StepInfo& info) override {
@@ -39,6 +41,7 @@ class DataParallel final : public UpdateMethod {
   }
 
   void settle(Replica& replica) override { settle_statistics(replica, options_); }
+  void finish(Replica&) override {}
   void visit_state(StateVisitor&) override {}
 
  private:

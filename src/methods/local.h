@@ -11,9 +11,11 @@ namespace cohort {
 class Local final : public UpdateMethod {
  public:
   void start(Replica&) override {}
+  void before_step(Replica&) override {}
   void gradients_ready(Replica&, Range) override {}
   void update(Replica& replica, const StepInfo& info) override;
   void settle(Replica&) override {}
+  void finish(Replica&) override {}
   void visit_state(StateVisitor&) override {}
 };
 

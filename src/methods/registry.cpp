@@ -1,6 +1,7 @@
 #include "methods/all_reduce.h"
 #include "methods/data_parallel.h"
 #include "methods/local.h"
+#include "methods/server_method.h"
 #include "methods/update_method.h"
 
 namespace cohort {
@@ -13,8 +14,12 @@ const MethodRegistry& methods() {
                      make_data_parallel},
                     {"all-reduce", "gradients averaged while backward runs, every rank updates",
                      make_all_reduce},
+                    {"parameter-server", "servers keep the parameters: sync, async or bounded",
+                     make_server_method},
                 });
   return registry;
 }
+
+bool keeps_workers_in_step(std::string_view method) { return method != "parameter-server"; }
 
 }  // namespace cohort

@@ -82,6 +82,7 @@ class Replica {
   // One optimizer step along `scale` x gradients(), clipped if the options say so.
   void apply_gradients(double lr, double scale = 1);
   std::int64_t updates() const { return updates_; }
+  void set_updates(std::int64_t updates) { updates_ = updates; }  // made elsewhere
   double update_seconds() const { return update_seconds_; }  // spent in apply_gradients() so far
 
   // Parameters and buffers under their model names.

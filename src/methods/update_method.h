@@ -21,6 +21,9 @@
 
 namespace cohort {
 
+struct ServerAccess;  // server_access.h
+class ServerLog;      // server_log.h
+
 struct StepInfo {
   Step step = 0;  // counted from 0 over the whole run, also after a resume
   double lr = 0;  // what the schedule gives for it
@@ -33,15 +36,24 @@ class UpdateMethod {
   // Called once before the first step, also of a resumed run. Afterwards all replicas are equal.
   virtual void start(Replica& replica) = 0;
 
+  // Called before the forward pass of every step. Afterwards parameters() are those to train on: a
+  // method may have left them on their way while the batch was loaded.
+  virtual void before_step(Replica& replica) = 0;
+
   // Called while backward runs, in the order gradients become complete, once for every range of
   // the arena: what a method may send early.
   virtual void gradients_ready(Replica& replica, Range range) = 0;
 
-  // Called after backward. Turns gradients() into the parameters for the next step.
+  // Called after backward. Turns gradients() into the parameters for the next step, which
+  // before_step() or settle() may have to wait for.
   virtual void update(Replica& replica, const StepInfo& info) = 0;
 
   // Finishes what is in flight: before an evaluation, a checkpoint and the end.
   virtual void settle(Replica& replica) = 0;
+
+  // Called once after the last step, also of a run that was interrupted; settle() follows. What
+  // other workers still do to a model in common is waited for here.
+  virtual void finish(Replica& replica) = 0;
 
   // Estimates, error memory, clocks: what a checkpoint must hold besides the replica's own state.
   virtual void visit_state(StateVisitor& visitor) = 0;
@@ -57,11 +69,13 @@ enum class StatisticsPolicy {
 struct MethodOptions {
   Rank rank = 0;
   int size = 1;
-  Collectives* control = nullptr;    // for the thread that trains; null when alone
-  Collectives* gradients = nullptr;  // for a thread that exchanges meanwhile; null when alone
-  bool gradients_on_device = false;  // Membership's
-  Activity* activity = nullptr;      // null: nobody asks
-  ArrivalLog* arrivals = nullptr;    // null: nobody asks
+  Collectives* control = nullptr;         // for the thread that trains; null when alone
+  Collectives* gradients = nullptr;       // for a thread that exchanges meanwhile; null when alone
+  bool gradients_on_device = false;       // Membership's
+  Activity* activity = nullptr;           // null: nobody asks
+  ArrivalLog* arrivals = nullptr;         // null: nobody asks
+  const ServerAccess* servers = nullptr;  // of parameter-server; null for the others
+  ServerLog* server_log = nullptr;        // null: nobody asks
 
   BucketSizes buckets = {};
   bool tune_buckets = false;  // find buckets.bytes by measuring the first steps
@@ -74,6 +88,10 @@ struct MethodOptions {
     if (activity != nullptr) activity->set(phase);
   }
 };
+
+// Whether the workers of a method take every step together, so that all may be asked something
+// between two steps. Others are asked nothing: each goes its own way.
+bool keeps_workers_in_step(std::string_view method);
 
 using MethodRegistry = Registry<UpdateMethod, const MethodOptions&>;
 const MethodRegistry& methods();

@@ -34,7 +34,8 @@ class FieldWriter {
     append_number(value);
   }
 
-  void operator()(std::string_view name, const std::optional<double>& value) {
+  template <class Number>
+  void operator()(std::string_view name, const std::optional<Number>& value) {
     if (value) (*this)(name, *value);
   }
 
@@ -101,7 +102,8 @@ class FieldReader {
     }
   }
 
-  void operator()(const char* name, std::optional<double>& value) {
+  template <class Number>
+  void operator()(const char* name, std::optional<Number>& value) {
     if (find(name) == nullptr) return;
     (*this)(name, value.emplace());
   }

@@ -27,6 +27,7 @@ void visit_step(Record& record, Visit&& visit) {
   visit("late_seconds", record.late_seconds);
   visit("late_data_seconds", record.late_data_seconds);
   visit("staleness", record.staleness);
+  visit("updates", record.updates);
   visit("consensus_distance", record.consensus_distance);
 }
 

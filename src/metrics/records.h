@@ -36,6 +36,7 @@ struct StepRecord {
   std::optional<double> late_seconds = {};  // by which others had to wait for this rank's gradients
   std::optional<double> late_data_seconds = {};  // of these, because its batch was not there
   std::optional<double> staleness = {};          // mean age in steps of the parameters trained on
+  std::optional<std::int64_t> updates = {};      // made to a model that others change too
   std::optional<double> consensus_distance =
       {};  // L2 distance of the parameters to the group's mean
 

@@ -46,7 +46,8 @@ TEST(ConfigFields, HaveDistinctNamesHelpAndDefaultsInsideTheirOwnRanges) {
 std::string another_value(const ConfigField& each) {
   const std::string usual = field_text(RunConfig{}, each);
   if (!each.choices.empty()) return each.choices.back();
-  for (const char* candidate : {"something", "true", "false", "1.5,2.25", "3", "0.5", "0.25"}) {
+  for (const char* candidate :
+       {"something", "true", "false", "1.5,2.25", "3", "4", "0.5", "0.25"}) {
     RunConfig config;
     try {
       set_field(config, each, candidate);

@@ -3,12 +3,15 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "collectives/shared_memory.h"
+#include "methods/server_access.h"
 #include "methods/tiny_model.h"
 #include "methods/update_method.h"
+#include "serving/server_group.h"
 #include "transport/rank_threads.h"
 
 namespace cohort {
@@ -28,6 +31,22 @@ struct Channels {
     made.patience = std::chrono::seconds(60);
     return made;
   }
+  // For methods with servers: two of them, which take steps as a replica with such options would.
+  void serve(MethodOptions& made, const ReplicaOptions& replica, double lr) {
+    const std::lock_guard lock(mutex);
+    if (!servers) {
+      servers = std::make_unique<ServerGroup>(2);
+      access.servers = servers->addresses();
+      access.job = servers->job;
+      access.spec.workers = size;
+      access.spec.optimizer = replica.optimizer;
+      access.spec.optimizer_options = replica.optimizer_options;
+      access.spec.schedule_options.lr = lr;
+      access.weight_decay = replica.weight_decay;
+      access.sharding = Sharding::kWhole;
+    }
+    made.servers = &access;
+  }
   void leave(Rank rank, const std::string& reason) {
     control[static_cast<std::size_t>(rank)]->leave(reason);
     gradients[static_cast<std::size_t>(rank)]->leave(reason);
@@ -36,6 +55,9 @@ struct Channels {
   int size;
   std::vector<std::unique_ptr<Collectives>> control;
   std::vector<std::unique_ptr<Collectives>> gradients;
+  std::mutex mutex;  // guards the making of the two below
+  std::unique_ptr<ServerGroup> servers;
+  ServerAccess access;
 };
 
 // Sums over all ranks leave one of them in the dark when another throws: it must leave, as the
@@ -91,6 +113,7 @@ inline void take_step(Model& model, Replica& replica, UpdateMethod& method, cons
                       const std::vector<TinyBatch>& batches,
                       const std::function<void(std::size_t)>& before_pass = nullptr) {
   replica.set_gradient_listener([&](Range range) { method.gradients_ready(replica, range); });
+  method.before_step(replica);
   replica.begin_step();
   for (std::size_t pass = 0; pass < batches.size(); ++pass) {
     if (before_pass) before_pass(pass);

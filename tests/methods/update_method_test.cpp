@@ -13,12 +13,14 @@ namespace {
 class CountingMethod final : public UpdateMethod {
  public:
   void start(Replica&) override { ++starts; }
+  void before_step(Replica&) override {}
   void gradients_ready(Replica&, Range range) override { elements += range.size; }
   void update(Replica& replica, const StepInfo& info) override {
     replica.apply_gradients(info.lr);
     ++updates;
   }
   void settle(Replica&) override { ++settled; }
+  void finish(Replica&) override {}
   void visit_state(StateVisitor& visitor) override { visitor.number("updates_seen", updates); }
 
   int starts = 0;
@@ -30,6 +32,7 @@ class CountingMethod final : public UpdateMethod {
 void train(Model& model, Replica& replica, UpdateMethod& method, Step first, Step last) {
   replica.set_gradient_listener([&](Range range) { method.gradients_ready(replica, range); });
   for (Step step = first; step < last; ++step) {
+    method.before_step(replica);
     replica.begin_step();
     replica.begin_pass(true);
     tiny_loss(model, tiny_batch(static_cast<std::uint64_t>(step))).backward();

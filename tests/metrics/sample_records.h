@@ -23,6 +23,7 @@ inline StepRecord sample_step(Rank rank = 3, Step step = 1200) {
           .bytes_sent = 18446744073709551615U,
           .bytes_received = 7,
           .staleness = 1.5,
+          .updates = 2400,
           .consensus_distance = 1e-9};
 }
 

@@ -1,0 +1,33 @@
+// How a worker reaches its parameter servers, and what it tells them about the job.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "network/address.h"
+#include "network/credentials.h"
+#include "network/identity.h"
+#include "server/job_spec.h"
+#include "server/layout.h"
+
+namespace cohort {
+
+struct ServerAccess {
+  std::vector<Address> servers = {};
+  JobId job = {};
+  Credentials credentials = {};
+  std::string runtime_folder = {};  // network/connector.h
+
+  // All of it but what follows from the model: sizes, decay, digest.
+  JobSpec spec = {};
+  Sharding sharding = Sharding::kSliced;
+  double weight_decay = 0;
+  bool decay_normalization = true;
+
+  std::size_t window_bytes = std::size_t{256} << 20;
+  bool wait_for_others = true;  // worker 0 ends when all have: the model is then everybody's
+  std::function<void(const std::string&)> note = {};  // a line for people, from any thread
+};
+
+}  // namespace cohort

@@ -1,0 +1,245 @@
+#include "methods/server_method.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "serving/parameter_client.h"
+
+namespace cohort {
+namespace {
+
+// A worker whose gradients are refused so often in a row does no good.
+constexpr int kMostRejections = 3;
+constexpr std::chrono::seconds kFarewell{5};
+
+std::span<float> floats_of(const at::Tensor& tensor) {
+  return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
+}
+
+// A vector of the replica in main memory: itself, or a copy beside the device's.
+class HostVector {
+ public:
+  explicit HostVector(const at::Tensor& vector)
+      : vector_(vector),
+        host_(vector.is_cpu() ? vector
+                              : at::empty(vector.sizes(), vector.options().device(at::kCPU))) {}
+
+  std::span<float> values() const { return floats_of(host_); }
+  void from_device() const {
+    if (!host_.is_same(vector_)) host_.copy_(vector_);
+  }
+  void to_device() const {
+    if (!host_.is_same(vector_)) vector_.copy_(host_);
+  }
+
+ private:
+  at::Tensor vector_;
+  at::Tensor host_;
+};
+
+class ServerMethod final : public UpdateMethod {
+ public:
+  explicit ServerMethod(const MethodOptions& options) : options_(options) {}
+
+  ~ServerMethod() override {
+    if (client_) client_->leave(deadline_in(kFarewell));
+  }
+
+  void start(Replica& replica) override {
+    if (options_.servers == nullptr) {
+      COHORT_CHECK(options_.size == 1, "several workers have servers");
+      return;
+    }
+    const ServerAccess& access = *options_.servers;
+    parameters_.emplace(replica.parameters());
+    gradients_.emplace(replica.gradients());
+    ClientArenas arenas{parameters_->values(), gradients_->values(), {}};
+    for (const at::Tensor& slot : replica.slots()) {
+      slots_.emplace_back(slot);
+      arenas.slots.push_back(slots_.back().values());
+    }
+    copy(Direction::kFromDevice);
+    ParameterClientOptions client;
+    client.servers = access.servers;
+    client.job = access.job;
+    client.worker = options_.rank;
+    client.credentials = access.credentials;
+    client.runtime_folder = access.runtime_folder;
+    client.layout = server_layout(replica, access);
+    client.specs = server_specs(replica, access, client.layout);
+    client.window_bytes = access.window_bytes;
+    client.note = access.note;
+    client_ = std::make_unique<ParameterClient>(client, arenas);
+    client_->start(static_cast<std::uint64_t>(replica.updates()), deadline());
+    copy(Direction::kToDevice);
+    for (const Replica::Segment& segment : replica.segments()) {
+      ends_.push_back(segment.range.end() + segment.padding);
+    }
+    expect_all();
+  }
+
+  void before_step(Replica& replica) override { finish_step(replica); }
+
+  void gradients_ready(Replica& replica, Range range) override {
+    // On a device they are copied when all are there.
+    if (!client_ || !replica.gradients().is_cpu() || finished_) return;
+    const auto segment = std::upper_bound(ends_.begin(), ends_.end(), range.begin) - ends_.begin();
+    ready_[static_cast<std::size_t>(segment)] = true;
+    if (!pushing_) client_->begin_push();
+    pushing_ = true;
+    while (next_ < ready_.size() && ready_[next_]) ++next_;
+    if (next_ > 0) client_->extend_push(ends_[next_ - 1]);
+  }
+
+  void update(Replica& replica, const StepInfo& info) override {
+    if (!client_) {
+      replica.apply_gradients(info.lr);
+      return;
+    }
+    if (finished_) return;
+    if (!pushing_) client_->begin_push();
+    gradients_->from_device();
+    client_->finish_push();
+    expect_all();
+    waiting_ = true;
+  }
+
+  void settle(Replica& replica) override {
+    if (!client_) return;
+    finish_step(replica);
+    options_.doing(Phase::kExchanging);
+    client_->refresh(/*with_slots=*/options_.rank == 0, deadline());
+    copy(Direction::kToDevice);
+  }
+
+  void finish(Replica& replica) override {
+    if (!client_) return;
+    finish_step(replica);
+    if (options_.rank == 0 && options_.servers->wait_for_others && options_.size > 1) {
+      options_.doing(Phase::kExchanging);
+      client_->wait_for_others();
+    }
+  }
+
+  void visit_state(StateVisitor&) override {}
+
+ private:
+  enum class Direction { kFromDevice, kToDevice };
+
+  Deadline deadline() const { return deadline_in(options_.patience); }
+
+  void copy(Direction direction) {
+    const auto one = [&](const HostVector& vector) {
+      direction == Direction::kFromDevice ? vector.from_device() : vector.to_device();
+    };
+    one(*parameters_);
+    for (const HostVector& slot : slots_) one(slot);
+  }
+
+  void expect_all() {
+    ready_.assign(ends_.size(), false);
+    next_ = 0;
+    pushing_ = false;
+  }
+
+  // The parameters that were asked for have come.
+  void finish_step(Replica& replica) {
+    if (!waiting_) return;
+    options_.doing(Phase::kExchanging);
+    const StepOutcome outcome = client_->wait(deadline());
+    waiting_ = false;
+    parameters_->to_device();
+    replica.set_updates(static_cast<std::int64_t>(outcome.version));
+    finished_ = outcome.finished;
+    rejections_ = outcome.rejected > 0 ? rejections_ + 1 : 0;
+    if (rejections_ >= kMostRejections) {
+      throw RunError("the servers refused the last " + std::to_string(rejections_) +
+                     " gradients of worker " + std::to_string(options_.rank) + ": " +
+                     outcome.reason + "; try a lower --lr or --warmup-epochs 1");
+    }
+    if (outcome.rejected > 0) note("the servers refused a gradient: " + outcome.reason);
+    if (outcome.fenced > 0) note("was given up by the servers meanwhile, and has joined again");
+    if (options_.server_log == nullptr) return;
+    options_.server_log->pushed(outcome.staleness);
+    options_.server_log->set_updates(outcome.version);
+    options_.server_log->set_traffic(client_->bytes_sent(), client_->bytes_received());
+    if (finished_) options_.server_log->set_finished();
+  }
+
+  void note(const std::string& text) const {
+    if (options_.servers->note) {
+      options_.servers->note("worker " + std::to_string(options_.rank) + " " + text);
+    }
+  }
+
+  MethodOptions options_;
+  std::optional<HostVector> parameters_;
+  std::optional<HostVector> gradients_;
+  std::vector<HostVector> slots_;
+  std::vector<std::int64_t> ends_;  // of the segments with their padding
+  std::vector<bool> ready_;         // segments whose gradient is complete in this step
+  std::size_t next_ = 0;            // the first that is not
+  bool pushing_ = false;            // a push has begun in this step
+  bool waiting_ = false;            // for the parameters after it
+  bool finished_ = false;           // the servers have made the last update
+  int rejections_ = 0;              // in a row
+  std::unique_ptr<ParameterClient> client_;
+};
+
+}  // namespace
+
+Layout server_layout(const Replica& replica, const ServerAccess& access) {
+  std::vector<ShardTensor> tensors;
+  for (const Replica::Segment& segment : replica.segments()) {
+    const bool spared =
+        segment.kind == ParameterKind::kNormalization && !access.decay_normalization;
+    tensors.push_back(
+        {segment.name, segment.shape, segment.range, spared ? 0.0 : access.weight_decay});
+  }
+  return shard(tensors, static_cast<int>(access.servers.size()), access.sharding);
+}
+
+std::vector<JobSpec> server_specs(const Replica& replica, const ServerAccess& access,
+                                  const Layout& layout) {
+  std::string model;
+  for (const Replica::Segment& segment : replica.segments()) {
+    model += segment.name;
+    for (const std::int64_t size : segment.shape) model += " " + std::to_string(size);
+    for (const std::int64_t stride : segment.strides) model += "," + std::to_string(stride);
+    model += "\n";
+  }
+  std::vector<JobSpec> specs;
+  for (int server = 0; server < static_cast<int>(layout.sizes.size()); ++server) {
+    JobSpec spec = access.spec;
+    spec.servers = static_cast<int>(layout.sizes.size());
+    spec.server = server;
+    spec.size = layout.sizes[static_cast<std::size_t>(server)];
+    std::string places = model;
+    for (const Block& block : layout.of_server(server)) {
+      places += block.name + "@" + std::to_string(block.place) + "\n";
+      const bool same = !spec.decay.empty() && spec.decay.back().weight_decay == block.weight_decay;
+      if (same) {
+        spec.decay.back().range.size += block.range.size;
+      } else {
+        spec.decay.push_back({{block.place, block.range.size}, block.weight_decay});
+      }
+    }
+    spec.layout_digest = to_text(job_id_of(places));
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+std::unique_ptr<UpdateMethod> make_server_method(const MethodOptions& options) {
+  if (options.servers == nullptr && options.size > 1 && options.control == nullptr) {
+    throw ConfigError(
+        "--method parameter-server with several workers needs servers: give --servers");
+  }
+  return std::make_unique<ServerMethod>(options);
+}
+
+}  // namespace cohort

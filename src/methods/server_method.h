@@ -1,0 +1,26 @@
+// Parameter servers: the workers compute gradients, servers keep the parameters and the optimizer.
+//
+// A worker sends its gradients while backward goes on, layer by layer, and takes the new parameters
+// while its next batch is loaded. When a gradient counts is the servers' affair (JobSpec::mode):
+// sync (Chen et al. 2016, with backup workers), async (Dean et al. 2012), bounded staleness
+// (Ho et al. 2013). Without servers and alone it is plain local training.
+//
+// Cost for a step of a worker with a model of S bytes: S sent, S received, on all servers together.
+#pragma once
+
+#include <memory>
+
+#include "methods/server_access.h"
+#include "methods/server_log.h"
+#include "methods/update_method.h"
+
+namespace cohort {
+
+std::unique_ptr<UpdateMethod> make_server_method(const MethodOptions& options);
+
+// What the servers of a replica's model are told, one for each; fills in what follows from it.
+std::vector<JobSpec> server_specs(const Replica& replica, const ServerAccess& access,
+                                  const Layout& layout);
+Layout server_layout(const Replica& replica, const ServerAccess& access);
+
+}  // namespace cohort
