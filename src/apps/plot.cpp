@@ -1,0 +1,101 @@
+#include <spdlog/fmt/fmt.h>
+
+#include "apps/command.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "report/learning_curves.h"
+#include "report/measures.h"
+#include "report/picture.h"
+
+namespace cohort {
+namespace {
+
+struct PlotFlags {
+  std::vector<std::string> runs;
+  std::vector<std::string> outputs = {"curves.svg"};
+  CurveOptions curves;
+  std::string title;
+  double width = 0;
+  double height = 0;
+  double scale = 2;
+};
+
+std::string course_names() {
+  std::vector<std::string> names;
+  for (const Course& course : courses()) names.push_back(course.name);
+  return join(names, ", ");
+}
+
+// All that can be wrong with the flags, before any file is read.
+void check_flags(const PlotFlags& flags) {
+  find_course(flags.curves.x);
+  for (const std::string& name : flags.curves.y) find_measure(name);
+  for (const std::string& path : flags.outputs) check_picture_path(path);
+}
+
+void run_plot(const PlotFlags& flags) {
+  check_flags(flags);
+  std::vector<RunRecords> runs;
+  for (const std::string& folder : flags.runs) runs.push_back(read_run(folder));
+  const LearningCurves curves = learning_curves(runs, flags.curves);
+  for (const std::string& note : curves.notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& path : flags.outputs) {
+    write_picture(curves.figure, path, flags.scale);
+    fmt::print("{}: {} of {}\n", path, join(flags.curves.y, ", "),
+               runs.size() == 1 ? flags.runs.front() : fmt::format("{} runs", runs.size()));
+  }
+}
+
+}  // namespace
+
+void add_plot(CLI::App& program, Invocation&) {
+  CLI::App* command =
+      program.add_subcommand("plot", "Draw the curves of one or more runs (SVG, PNG)");
+  auto flags = std::make_shared<PlotFlags>();
+  CurveOptions& curves = flags->curves;
+  command->add_option("runs", flags->runs, "run directories, also of runs under way")->required();
+  // Each takes one value: what follows may be a run.
+  command
+      ->add_option("-o,--out", flags->outputs,
+                   "file to write, .svg or .png; may be given several times")
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  command
+      ->add_option("--y", curves.y,
+                   "what to draw, a panel each, separated by commas: " + measure_names())
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  command->add_option("--x", curves.x, "against what: " + course_names())->capture_default_str();
+  command
+      ->add_option("--label", curves.labels,
+                   "name of a run in the legend, once for each run in order [the folder, or the "
+                   "method where nothing else differs]")
+      ->allow_extra_args(false);
+  CLI::Option* title = command->add_option("--title", flags->title,
+                                           "above it all; \"\" for none [model and data set]");
+  CLI::Option* width = command
+                           ->add_option("--width", flags->width,
+                                        "of the picture, in units of "
+                                        "1/96 inch [enough for the panels]")
+                           ->check(CLI::Range(kLeastSide, 10000.0));
+  CLI::Option* height = command->add_option("--height", flags->height, "likewise")
+                            ->check(CLI::Range(kLeastSide, 10000.0));
+  command->add_option("--scale", flags->scale, "pixels of a PNG for each unit of its width")
+      ->check(CLI::Range(0.25, 8.0))
+      ->capture_default_str();
+  command
+      ->add_option("--smooth", curves.smooth,
+                   "draw the mean of so many records of training around each, and the records "
+                   "faintly behind; 1 for none [a fiftieth of them]")
+      ->check(CLI::Range(1, 10000));
+  command->add_flag("--log-y", curves.log_y, "logarithmic vertical axes, except for percentages");
+  command->callback([flags, title, width, height] {
+    if (title->count() > 0) flags->curves.title = flags->title;
+    if (width->count() > 0) flags->curves.width = flags->width;
+    if (height->count() > 0) flags->curves.height = flags->height;
+    run_plot(*flags);
+  });
+}
+
+}  // namespace cohort

@@ -1,0 +1,31 @@
+// How the curves of one chart are told apart.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "report/canvas.h"
+
+namespace cohort {
+
+enum class Marker { kCircle, kSquare, kTriangle, kDiamond, kTriangleDown, kPentagon };
+
+// A colour that people with any of the usual colour deficiencies can tell from the others (Okabe
+// and Ito 2008, without its yellow, which is too light for lines on white), and for print in black
+// and white a pattern of dashes and a marker.
+struct CurveStyle {
+  Colour colour;
+  std::vector<double> dashes;
+  Marker marker = Marker::kCircle;
+};
+
+// The style of the curve with that number, from 0. The first kDistinctCurves differ from one
+// another; the first five differ in each of the three.
+CurveStyle curve_style(std::size_t number);
+
+inline constexpr std::size_t kDistinctCurves = 210;  // 7 colours, 5 patterns, 6 markers
+
+// The corners of a marker around `centre`; all kinds look about equally large.
+std::vector<Point> marker_shape(Marker marker, Point centre, double radius);
+
+}  // namespace cohort

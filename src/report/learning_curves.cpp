@@ -1,0 +1,190 @@
+#include "report/learning_curves.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+#include "report/measures.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a run learns from. Settings that are not here (workers, engines, threads, where data lies)
+// go with the method or with the machine.
+constexpr const char* kTask[] = {
+    "model",      "data",       "seed",       "batch",           "train-size",
+    "test-size",  "image-size", "augment",    "normalize",       "optimizer",
+    "lr",         "momentum",   "nesterov",   "schedule",        "weight-decay",
+    "accumulate", "epochs",     "iterations", "dropout",         "depth",
+    "widen",      "growth",     "partition",  "label-smoothing", "clip-norm"};
+
+std::string folder_name(const fs::path& folder) {
+  fs::path whole = fs::absolute(folder).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();  // written with a '/' at the end
+  return whole.filename().string();
+}
+
+bool all_different(const std::vector<std::string>& texts) {
+  return std::set<std::string>(texts.begin(), texts.end()).size() == texts.size();
+}
+
+bool same_setting(const std::vector<RunRecords>& runs, const std::string& name) {
+  return std::all_of(runs.begin(), runs.end(), [&](const RunRecords& run) {
+    return run.setting(name) == runs.front().setting(name);
+  });
+}
+
+std::string usual_title(const std::vector<RunRecords>& runs) {
+  const std::string model = runs.front().setting("model");
+  const std::string data = runs.front().setting("data");
+  if (model.empty() || data.empty()) return "";
+  return same_setting(runs, "model") && same_setting(runs, "data") ? model + " on " + data : "";
+}
+
+// Long times in a unit people think in.
+void in_readable_time(std::vector<Panel>& panels) {
+  double longest = 0;
+  for (const Panel& panel : panels) {
+    for (const Curve& curve : panel.curves) {
+      if (!curve.points.empty()) longest = std::max(longest, curve.points.back().x);
+    }
+  }
+  const double unit = longest >= 3 * 3600 ? 3600 : longest >= 5 * 60 ? 60 : 1;
+  for (Panel& panel : panels) {
+    panel.x_title = unit == 3600 ? "hours" : unit == 60 ? "minutes" : "seconds";
+    for (Curve& curve : panel.curves) {
+      for (Point& point : curve.points) point.x /= unit;
+      for (Point& point : curve.faint) point.x /= unit;
+    }
+  }
+}
+
+std::size_t finite_values(const std::vector<Point>& points) {
+  return static_cast<std::size_t>(std::count_if(
+      points.begin(), points.end(), [](const Point& point) { return std::isfinite(point.y); }));
+}
+
+Curve make_curve(const RunRecords& run, const Measure& measure, const CurveOptions& options) {
+  Curve curve{curve_of(run, measure, find_course(options.x)), {}};
+  const int window = options.smooth > 0 ? options.smooth : usual_window(curve.points.size());
+  if (window > 1 && measure.kind == MeasureKind::kNoisy) {
+    curve.faint = std::move(curve.points);
+    curve.points = smoothed(curve.faint, window);
+  }
+  return curve;
+}
+
+// Returns how many values there are to draw.
+std::size_t add_panel(LearningCurves& result, const std::vector<RunRecords>& runs,
+                      const Measure& measure, const CurveOptions& options) {
+  Panel panel{.title = measure.title,
+              .x_title = find_course(options.x).title,
+              .y_limits = measure.limits,
+              .curves = {}};
+  if (options.log_y && !measure.is_percentage()) panel.y_scale = Scale::kLogarithmic;
+  std::size_t drawn = 0;
+  for (const RunRecords& run : runs) {
+    Curve curve = make_curve(run, measure, options);
+    const std::size_t finite = finite_values(curve.points);
+    if (finite == 0) {
+      result.notes.push_back(run.folder.string() + " has no " + measure.name + " yet");
+    } else if (finite < curve.points.size()) {
+      result.notes.push_back(run.folder.string() + ": " + measure.name + " is not a number in " +
+                             std::to_string(curve.points.size() - finite) + " of " +
+                             std::to_string(curve.points.size()) + " records, left as gaps");
+    }
+    drawn += finite;
+    panel.curves.push_back(std::move(curve));
+  }
+  result.figure.panels.push_back(std::move(panel));
+  return drawn;
+}
+
+[[noreturn]] void refuse_nothing_to_draw(const std::vector<RunRecords>& runs,
+                                         const CurveOptions& options) {
+  const bool no_records = std::all_of(runs.begin(), runs.end(), [](const RunRecords& run) {
+    return run.steps.empty() && run.evaluations.empty();
+  });
+  const std::string who =
+      runs.size() == 1 ? runs.front().folder.string() + " has" : std::string("the runs have");
+  if (no_records) {
+    throw ConfigError(who +
+                      " no records yet: the first comes after --record-every steps of "
+                      "training; try again then");
+  }
+  std::string wanted;
+  for (const std::string& name : options.y) wanted += (wanted.empty() ? "" : ", ") + name;
+  throw ConfigError(who + " no value of " + wanted + "; known: " + measure_names());
+}
+
+}  // namespace
+
+int usual_window(std::size_t records) {
+  constexpr std::size_t kMost = 1000;  // a mean of that many is smooth enough, and cheap
+  return static_cast<int>(std::min(records / 50, kMost)) / 2 * 2 + 1;
+}
+
+std::vector<Point> smoothed(const std::vector<Point>& points, int window) {
+  std::vector<Point> result = points;
+  const auto count = static_cast<std::ptrdiff_t>(points.size());
+  for (std::ptrdiff_t at = 0; at < count; ++at) {
+    if (!std::isfinite(points[static_cast<std::size_t>(at)].y)) continue;
+    double sum = 0;
+    int finite = 0;
+    const std::ptrdiff_t end = std::min<std::ptrdiff_t>(count, at + window / 2 + 1);
+    for (std::ptrdiff_t i = std::max<std::ptrdiff_t>(0, at - (window - 1) / 2); i < end; ++i) {
+      const double value = points[static_cast<std::size_t>(i)].y;
+      if (!std::isfinite(value)) continue;
+      sum += value;
+      ++finite;
+    }
+    result[static_cast<std::size_t>(at)].y = sum / finite;
+  }
+  return result;
+}
+
+std::vector<std::string> usual_labels(const std::vector<RunRecords>& runs) {
+  std::vector<std::string> methods;
+  std::vector<std::string> names;
+  std::vector<std::string> paths;
+  for (const RunRecords& run : runs) {
+    methods.push_back(run.setting("method"));
+    names.push_back(folder_name(run.folder));
+    paths.push_back(run.folder.string());
+  }
+  const bool same_task = std::all_of(std::begin(kTask), std::end(kTask),
+                                     [&](const char* name) { return same_setting(runs, name); });
+  const bool known = std::find(methods.begin(), methods.end(), "") == methods.end();
+  if (runs.size() > 1 && same_task && known && all_different(methods)) return methods;
+  return all_different(names) ? names : paths;
+}
+
+LearningCurves learning_curves(const std::vector<RunRecords>& runs, const CurveOptions& options) {
+  if (runs.empty()) throw ConfigError("name at least one run directory");
+  if (options.y.empty()) throw ConfigError("name at least one measure; known: " + measure_names());
+  if (!options.labels.empty() && options.labels.size() != runs.size()) {
+    throw ConfigError("give a --label for each run or for none: there are " +
+                      std::to_string(runs.size()) + " runs and " +
+                      std::to_string(options.labels.size()) + " labels");
+  }
+  LearningCurves result;
+  for (const RunRecords& run : runs) {
+    result.notes.insert(result.notes.end(), run.notes.begin(), run.notes.end());
+  }
+  result.figure.title = options.title.value_or(usual_title(runs));
+  result.figure.labels = options.labels.empty() ? usual_labels(runs) : options.labels;
+  std::size_t drawn = 0;
+  for (const std::string& name : options.y) {
+    drawn += add_panel(result, runs, find_measure(name), options);
+  }
+  if (drawn == 0) refuse_nothing_to_draw(runs, options);
+  if (options.x == "seconds") in_readable_time(result.figure.panels);
+  const Size usual = usual_size(result.figure);
+  result.figure.size = {options.width.value_or(usual.width), options.height.value_or(usual.height)};
+  return result;
+}
+
+}  // namespace cohort

@@ -1,0 +1,15 @@
+// Pictures as SVG 1.1.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "report/canvas.h"
+
+namespace cohort {
+
+// The whole file: UTF-8, no scripts, no links, nothing from outside, whatever `title` (what a
+// screen reader says) and the texts drawn hold. Equal drawings give equal bytes.
+std::string svg_picture(Size size, std::string_view title, const Drawing& drawing);
+
+}  // namespace cohort

@@ -1,0 +1,115 @@
+#include "report/measures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+
+namespace cohort {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+StepRecord step_of(Rank rank, Step step, double loss, std::int64_t samples) {
+  StepRecord record;
+  record.rank = rank;
+  record.step = step;
+  record.epoch = static_cast<double>(step) / 100;
+  record.time_seconds = static_cast<double>(step) * 2 + rank;
+  record.loss = loss;
+  record.samples = samples;
+  record.compute_seconds = 1;
+  record.exchange_seconds = rank;
+  record.bytes_sent = 1000000;
+  return record;
+}
+
+TEST(OverRanks, WeighsByTheSamplesAndAddsThem) {
+  const auto merged =
+      over_ranks({step_of(0, 50, 1, 300), step_of(1, 50, 5, 100), step_of(0, 100, 2, 300)});
+  ASSERT_EQ(merged.size(), 2U);
+  EXPECT_DOUBLE_EQ(merged[0].loss, 2);  // (300 * 1 + 100 * 5) / 400
+  EXPECT_EQ(merged[0].samples, 400);
+  EXPECT_EQ(merged[0].bytes_sent, 2000000U);
+  EXPECT_DOUBLE_EQ(merged[0].exchange_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(merged[0].time_seconds, 101);
+  EXPECT_EQ(merged[1], step_of(0, 100, 2, 300)) << "one record alone stays as it is";
+}
+
+TEST(OverRanks, RanksThatDoNotKeepInStepStillWeighTheSame) {
+  // Rank 1 is behind by a few steps, as with servers that do not wait.
+  std::vector<StepRecord> records;
+  for (int i = 1; i <= 10; ++i) {
+    records.push_back(step_of(0, i * 50, 1, 64));
+    records.push_back(step_of(1, i * 50 - 7, 3, 64));
+  }
+  const auto merged = over_ranks(records);
+  ASSERT_EQ(merged.size(), 10U);
+  for (const StepRecord& record : merged) EXPECT_DOUBLE_EQ(record.loss, 2);
+}
+
+TEST(OverRanks, ANumberThatIsNoneShows) {
+  EXPECT_TRUE(std::isnan(over_ranks({step_of(0, 1, 1, 1), step_of(1, 1, NAN, 1)})[0].loss));
+}
+
+TEST(Measures, NamesAreUniqueAndUnknownOnesListThem) {
+  std::set<std::string> names;
+  for (const Measure& measure : measures()) {
+    EXPECT_TRUE(names.insert(measure.name).second) << measure.name;
+    EXPECT_THAT(measure_names(), HasSubstr(measure.name));
+    EXPECT_EQ(&find_measure(measure.name), &measure);
+  }
+  try {
+    find_measure("test-top");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("did you mean 'test-top1'"));
+    for (const std::string& name : names) EXPECT_THAT(error.what(), HasSubstr(name));
+  }
+  EXPECT_THROW(find_course("hours"), ConfigError);
+}
+
+TEST(Measures, ComeFromTheRightFields) {
+  RunRecords run;
+  run.steps = {step_of(0, 50, 2.5, 640), step_of(0, 100, 1.5, 640)};
+  for (StepRecord& record : run.steps) {
+    record.top1 = 0.25;
+    record.top5 = 0.5;
+    record.lr = 0.1;
+  }
+  run.evaluations = {
+      {.time_seconds = 300, .step = 100, .epoch = 1, .loss = 1.25, .top1 = 0.75, .top5 = 0.875}};
+  const auto last = [&](const char* measure, const char* course) {
+    return curve_of(run, find_measure(measure), find_course(course)).back();
+  };
+  EXPECT_EQ(last("train-loss", "epoch"), (Point{1, 1.5}));
+  EXPECT_EQ(last("train-top1", "step"), (Point{100, 25}));
+  EXPECT_EQ(last("train-top5", "seconds"), (Point{200, 50}));
+  EXPECT_EQ(last("test-loss", "epoch"), (Point{1, 1.25}));
+  EXPECT_EQ(last("test-top1", "seconds"), (Point{300, 75}));
+  EXPECT_EQ(last("test-top5", "step"), (Point{100, 87.5}));
+  EXPECT_EQ(last("lr", "epoch"), (Point{1, 0.1}));
+  EXPECT_EQ(last("samples-per-second", "epoch"), (Point{1, 640}));
+  EXPECT_EQ(last("exchange-share", "epoch"), (Point{1, 0}));
+  EXPECT_EQ(last("megabytes-sent", "epoch"), (Point{1, 2})) << "so far";
+  EXPECT_TRUE(std::isnan(last("staleness", "epoch").y));
+  run.steps.back().staleness = 1.5;
+  run.steps.back().consensus_distance = 0.5;
+  EXPECT_EQ(last("staleness", "epoch").y, 1.5);
+  EXPECT_EQ(last("consensus-distance", "epoch").y, 0.5);
+}
+
+TEST(Curves, AscendAndLeaveOutPointsWithoutAPlace) {
+  RunRecords run;
+  run.steps = {step_of(0, 100, 1, 1), step_of(0, 50, 2, 1), step_of(0, 150, 3, 1)};
+  run.steps[2].epoch = NAN;
+  EXPECT_THAT(curve_of(run, find_measure("train-loss"), find_course("epoch")),
+              ElementsAre(Point{0.5, 2}, Point{1, 1}));
+}
+
+}  // namespace
+}  // namespace cohort
