@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -109,11 +110,15 @@ std::optional<Place> read_slurm(const Variable& variable) {
 }
 
 std::optional<Place> read_torchrun(const Variable& variable) {
-  std::optional<Place> place = read_place(variable, {.source = "torchrun",
-                                                     .rank = "RANK",
-                                                     .size = "WORLD_SIZE",
-                                                     .local_rank = "LOCAL_RANK",
-                                                     .local_size = "LOCAL_WORLD_SIZE"});
+  return read_place(variable, {.source = "torchrun",
+                               .rank = "RANK",
+                               .size = "WORLD_SIZE",
+                               .local_rank = "LOCAL_RANK",
+                               .local_size = "LOCAL_WORLD_SIZE"});
+}
+
+// Scripts set these beside what the other launchers say.
+std::optional<Place> with_meeting_point(std::optional<Place> place, const Variable& variable) {
   if (!place) return std::nullopt;
   if (const char* address = variable("MASTER_ADDR"); address != nullptr) {
     place->master_address = address;
@@ -135,10 +140,11 @@ std::optional<Place> detect_place(const Variable& variable) {
                           .size = "PMI_SIZE",
                           .local_rank = "MPI_LOCALRANKID",
                           .local_size = "MPI_LOCALNRANKS"};
-  if (std::optional<Place> place = read_place(variable, kOpenMpi)) return place;
-  if (std::optional<Place> place = read_place(variable, kPmi)) return place;
-  if (std::optional<Place> place = read_slurm(variable)) return place;
-  return read_torchrun(variable);
+  std::optional<Place> place = read_place(variable, kOpenMpi);
+  if (!place) place = read_place(variable, kPmi);
+  if (!place) place = read_slurm(variable);
+  if (!place) place = read_torchrun(variable);
+  return with_meeting_point(std::move(place), variable);
 }
 
 }  // namespace cohort

@@ -16,7 +16,8 @@ struct Place {
   int size = 1;
   int local_rank = 0;               // among the `local_size` of this host
   int local_size = 0;               // 0: the launcher does not say
-  std::string master_address = {};  // torchrun's meeting point; "" and 0 elsewhere
+  std::string master_address = {};  // MASTER_ADDR and MASTER_PORT: torchrun's meeting point, or a
+                                    // script's; "" and 0 where they are not set
   int master_port = 0;
 };
 

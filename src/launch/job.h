@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "collectives/membership.h"
 #include "core/registry.h"
 #include "core/types.h"
+#include "network/address.h"
+#include "network/credentials.h"
 
 namespace cohort {
 
@@ -44,9 +47,17 @@ struct JobOptions {
   std::chrono::milliseconds silence = std::chrono::seconds(6);
   // Processes of a job wait so long for each other at the start.
   std::chrono::milliseconds start_timeout = std::chrono::seconds(60);
+
+  // Of jobs whose processes connect by themselves (tcp).
+  std::string job = {};   // a name that all processes know; "": COHORT_JOB, or the meeting's
+  std::string meet = {};  // where process 0 listens, host:port; "": MASTER_ADDR:MASTER_PORT
+  Credentials credentials = {};
+  std::vector<Address> addresses = {};  // of all processes, where they are known beforehand; then
+  int process = -1;                     // which of them this one is
+  std::function<void(const std::string&)> note = nullptr;  // gets lines for people
 };
 
-// The engines by name: threads, processes, and what this build found of mpi and nccl. Throws
+// The engines by name: threads, processes, tcp, and what this build found of mpi and nccl. Throws
 // ConfigError when the job cannot be had that way, saying what to change.
 using EngineRegistry = Registry<Job, const JobOptions&>;
 const EngineRegistry& engines();

@@ -6,6 +6,7 @@
 #include "launch/nccl_job.h"
 #endif
 #include "launch/processes_job.h"
+#include "launch/tcp_job.h"
 #include "launch/threads_job.h"
 
 namespace cohort {
@@ -17,6 +18,7 @@ const EngineRegistry& engines() {
           {"threads", "replicas as threads of one process", make_threads_job},
           {"processes", "processes of one host that torchrun started, without MPI",
            make_processes_job},
+          {"tcp", "processes on one host or many, without MPI", make_tcp_job},
 #ifdef COHORT_WITH_MPI
           {"mpi", "processes started by mpirun or srun, on one host or many", make_mpi_job},
 #endif

@@ -1,115 +1,19 @@
 #include "transport/in_process.h"
 
-#include <condition_variable>
-#include <cstdio>
-#include <deque>
-#include <mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "core/error.h"
+#include "transport/mailbox.h"
 
 namespace cohort {
 namespace {
 
-// What has arrived for one rank. Every mailbox keeps its own note of who is gone, so that a waiting
-// rank needs one lock and one condition only.
-class Mailbox {
- public:
-  explicit Mailbox(int size) : gone_(size, false) {}
-
-  // False when the owner or the sender has closed.
-  bool put(Rank owner, Message message) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (gone_[owner] || gone_[message.from]) return false;
-      const std::uint64_t key = key_of(message.from, message.tag);
-      queues_[key].push_back({next_arrival_++, std::move(message.payload)});
-    }
-    // All, not one: waiters want different messages, and the one woken might not want this.
-    arrived_.notify_all();
-    return true;
-  }
-
-  enum class Outcome { kMessage, kDeadline, kPeerGone, kClosed };
-
-  Outcome take(Rank owner, Message& wanted, Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      if (gone_[owner]) return Outcome::kClosed;
-      if (pop(wanted)) return Outcome::kMessage;
-      if (gone_[wanted.from]) return Outcome::kPeerGone;
-      if (Clock::now() >= deadline) return Outcome::kDeadline;
-      arrived_.wait_until(lock, deadline);
-    }
-  }
-
-  Outcome take_any(Rank owner, Message& wanted, Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      if (gone_[owner]) return Outcome::kClosed;
-      if (pop_earliest(wanted)) return Outcome::kMessage;
-      if (Clock::now() >= deadline) return Outcome::kDeadline;
-      arrived_.wait_until(lock, deadline);
-    }
-  }
-
-  void note_gone(Rank rank) {
-    {
-      const std::lock_guard lock(mutex_);
-      gone_[rank] = true;
-    }
-    arrived_.notify_all();
-  }
-
-  void clear() {
-    const std::lock_guard lock(mutex_);
-    queues_.clear();
-  }
-
- private:
-  struct Envelope {
-    std::uint64_t arrival;
-    Bytes payload;
-  };
-  using Queue = std::deque<Envelope>;
-
-  static std::uint64_t key_of(Rank from, Tag tag) {
-    return static_cast<std::uint64_t>(from) << 32 | tag;
-  }
-
-  bool pop(Message& wanted) {
-    const auto found = queues_.find(key_of(wanted.from, wanted.tag));
-    if (found == queues_.end()) return false;
-    wanted.payload = std::move(found->second.front().payload);
-    found->second.pop_front();
-    // Empty queues go: tags may be made anew for every step.
-    if (found->second.empty()) queues_.erase(found);
-    return true;
-  }
-
-  bool pop_earliest(Message& wanted) {
-    std::uint64_t earliest = next_arrival_;
-    for (Rank from = 0; from < static_cast<Rank>(gone_.size()); ++from) {
-      const auto found = queues_.find(key_of(from, wanted.tag));
-      if (found == queues_.end() || found->second.front().arrival >= earliest) continue;
-      earliest = found->second.front().arrival;
-      wanted.from = from;
-    }
-    return earliest != next_arrival_ && pop(wanted);
-  }
-
-  std::mutex mutex_;  // guards everything below
-  std::condition_variable arrived_;
-  std::unordered_map<std::uint64_t, Queue> queues_;  // none is empty
-  std::uint64_t next_arrival_ = 0;
-  std::vector<bool> gone_;  // by rank
-};
-
 struct Group {
   explicit Group(int size) {
-    for (int rank = 0; rank < size; ++rank) mailboxes.push_back(std::make_unique<Mailbox>(size));
+    for (int rank = 0; rank < size; ++rank) {
+      mailboxes.push_back(std::make_unique<Mailbox>(rank, size));
+    }
   }
   std::vector<std::unique_ptr<Mailbox>> mailboxes;  // by owner
 };
@@ -131,7 +35,7 @@ class InProcessTransport final : public Transport {
   void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline) override {
     check_rank(to);
     Message message{rank_, tag, Bytes(payload.begin(), payload.end())};
-    if (!group_->mailboxes[to]->put(to, std::move(message))) {
+    if (!group_->mailboxes[to]->put(std::move(message))) {
       throw PeerError(label() + "cannot send to rank " + std::to_string(to) +
                       ": one of the two has closed");
     }
@@ -139,37 +43,11 @@ class InProcessTransport final : public Transport {
 
   Message receive(Rank from, Tag tag, Deadline deadline) override {
     check_rank(from);
-    const auto start = Clock::now();
-    Message message{from, tag, {}};
-    const std::string peer = "rank " + std::to_string(from);
-    switch (own().take(rank_, message, deadline)) {
-      case Mailbox::Outcome::kMessage:
-        return message;
-      case Mailbox::Outcome::kPeerGone:
-        throw PeerError(label() + peer + " has closed; no message with tag " + std::to_string(tag) +
-                        " can come");
-      case Mailbox::Outcome::kDeadline: {
-        char waited[32];
-        std::snprintf(waited, sizeof waited, "%.3g s", seconds_between(start, Clock::now()));
-        throw PeerError(label() + "no message with tag " + std::to_string(tag) + " from " + peer +
-                        " within " + waited);
-      }
-      case Mailbox::Outcome::kClosed:
-        break;
-    }
-    throw_closed("while waiting for " + peer);
+    return own().receive(from, tag, deadline);
   }
 
   std::optional<Message> receive_any(Tag tag, Deadline deadline) override {
-    Message message{0, tag, {}};
-    switch (own().take_any(rank_, message, deadline)) {
-      case Mailbox::Outcome::kMessage:
-        return message;
-      case Mailbox::Outcome::kClosed:
-        throw_closed("while waiting for any rank");
-      default:
-        return std::nullopt;
-    }
+    return own().receive_any(tag, deadline);
   }
 
   void close() override { shut(); }
@@ -187,10 +65,6 @@ class InProcessTransport final : public Transport {
   void check_rank(Rank rank) const {
     COHORT_CHECK(rank >= 0 && rank < size(),
                  "no rank " + std::to_string(rank) + " in a group of " + std::to_string(size()));
-  }
-
-  [[noreturn]] void throw_closed(const std::string& when) const {
-    throw PeerError(label() + "this rank's transport was closed " + when);
   }
 
   std::shared_ptr<Group> group_;

@@ -3,18 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
-#include <map>
 #include <thread>
 
 #include "core/error.h"
+#include "job_process.h"
 #include "private_test_folder.h"
 
 namespace cohort {
@@ -25,113 +20,17 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-using Variables = std::map<std::string, std::string>;
-
-Variables torchrun(int rank, int size, int port = 29500) {
-  return {{"RANK", std::to_string(rank)},        {"WORLD_SIZE", std::to_string(size)},
-          {"LOCAL_RANK", std::to_string(rank)},  {"LOCAL_WORLD_SIZE", std::to_string(size)},
-          {"MASTER_ADDR", "127.0.0.1"},          {"MASTER_PORT", std::to_string(port)},
-          {"TORCHELASTIC_RUN_ID", "../../none"}, {"TORCHELASTIC_RESTART_COUNT", "0"}};
-}
-
 std::unique_ptr<Job> make_job(const Variables& variables, const JobOptions& options,
                               const std::string& folder) {
-  const Variable variable = [&](const char* name) -> const char* {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  };
-  return make_processes_job(options, variable, folder);
+  return make_processes_job(options, lookup(variables), folder);
 }
 
-// A process of a job. Sends back what `body` returns, or the message of the error that ended it.
-class Process {
+class Process : public JobProcess {
  public:
-  using Body = std::function<std::string(Job&)>;
-
   Process(const Variables& variables, const JobOptions& options, const std::string& folder,
-          const Body& body) {
-    int ends[2];
-    EXPECT_EQ(pipe(ends), 0);
-    child_ = fork();
-    if (child_ == 0) {
-      std::string said;
-      try {
-        const std::unique_ptr<Job> job = make_job(variables, options, folder);
-        said = body(*job);
-      } catch (const std::exception& error) {
-        said = error.what();
-      }
-      static_cast<void>(!write(ends[1], said.data(), said.size()));
-      _exit(0);
-    }
-    close(ends[1]);
-    pipe_ = ends[0];
-  }
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
-  ~Process() {
-    kill(child_, SIGKILL);
-    waitpid(child_, nullptr, 0);
-    close(pipe_);
-  }
-
-  void signal(int number) const { kill(child_, number); }
-  pid_t pid() const { return child_; }
-
-  // Everything it says until its end.
-  std::string said(std::chrono::milliseconds within = 30s) const {
-    const Deadline deadline = deadline_in(within);
-    std::string text;
-    char buffer[4096];
-    while (Clock::now() < deadline) {
-      pollfd watched = {.fd = pipe_, .events = POLLIN, .revents = 0};
-      if (poll(&watched, 1, 100) <= 0) continue;
-      const ssize_t count = read(pipe_, buffer, sizeof buffer);
-      if (count <= 0) return text;
-      text.append(buffer, static_cast<std::size_t>(count));
-    }
-    return text + " and has not ended";
-  }
-
- private:
-  pid_t child_ = -1;
-  int pipe_ = -1;
+          const Body& body)
+      : JobProcess([=] { return make_job(variables, options, folder); }, body) {}
 };
-
-// Sums of whole numbers, which are exact in any order.
-std::string sum_on_all_ranks(Job& job) {
-  std::vector<Membership> members = job.join();
-  std::vector<std::string> found(members.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    threads.emplace_back([&, i] {
-      const Membership& member = members[i];
-      const Deadline deadline = deadline_in(20s);
-      for (const std::size_t numel : {1, 1000, 50000, 700000}) {
-        std::vector<float> values(numel);
-        for (std::size_t k = 0; k < numel; ++k) {
-          values[k] = static_cast<float>((member.rank + 1) * (k % 7 + 1));
-        }
-        member.gradients->all_reduce(values, deadline);
-        const std::size_t ranks = member.size * (member.size + 1) / 2;
-        for (std::size_t k = 0; k < numel; ++k) {
-          if (values[k] != static_cast<float>(ranks * (k % 7 + 1))) found[i] = "a wrong sum";
-        }
-      }
-      const auto own = static_cast<std::byte>(member.rank);
-      for (const Bytes& bytes : member.control->all_gather({&own, 1}, deadline)) {
-        found[i] += std::to_string(static_cast<int>(bytes.at(0)));
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  std::string text;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    text += std::to_string(members[i].rank) + " of " + std::to_string(members[i].size) + " has " +
-            found[i] + ";";
-  }
-  return text;
-}
 
 class ProcessesJob : public PrivateTestFolder {};
 

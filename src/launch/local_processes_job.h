@@ -1,0 +1,32 @@
+// Jobs whose processes are all on this host and need no other launcher.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "launch/local_processes.h"
+
+namespace cohort {
+
+struct LocalJobRequest {
+  int processes = 1;
+  std::filesystem::path program = {};
+  std::vector<std::string> arguments = {};  // its own: "train", ...
+};
+
+// The engine that the arguments name, or "".
+std::string engine_in(const std::vector<std::string>& arguments);
+
+// The job's processes, that meet at a free port of loopback (RANK, WORLD_SIZE, MASTER_ADDR,
+// MASTER_PORT, COHORT_JOB). A `train` that names no engine gets --engine tcp.
+std::vector<LocalProcess> local_job(const LocalJobRequest& request);
+
+// Runs them to their end and returns the exit status of the whole, as launch_status() says. When
+// one fails it is named, and the others, which notice that themselves, have 15 s to end.
+int run_local_job(const std::vector<LocalProcess>& job, const LocalControl& control);
+
+// As a line for a shell.
+std::string quoted(const LocalProcess& process);
+
+}  // namespace cohort

@@ -1,0 +1,197 @@
+#include "launch/local_processes_servers.h"
+
+#include <ftw.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "core/error.h"
+#include "launch/supervise.h"
+#include "network/credentials.h"
+#include "network/identity.h"
+
+namespace cohort {
+namespace {
+
+constexpr int kMostRestarts = 3;
+constexpr std::chrono::seconds kTimeToEnd{30};
+constexpr std::chrono::seconds kHardStopAfter{10};
+constexpr int kBadUsage = 2;
+constexpr int kInterrupted = 130;
+
+int remove_entry(const char* path, const struct stat*, int, struct FTW*) { return ::remove(path); }
+
+class ServersJob {
+ public:
+  ServersJob(const LocalServersRequest& request, const LocalControl& control)
+      : servers_(request.servers), control_(control), processes_(control), restarts_(servers_, 0) {}
+
+  int run(const std::vector<LocalProcess>& all) {
+    for (const LocalProcess& process : all) processes_.start(process);
+    LocalStops stops(control_);
+    while (running(0, processes_.count())) {
+      for (const int number : processes_.wait()) {
+        if (number < servers_) {
+          server_ended(number, stops.any());
+        } else {
+          worker_ended(number, stops.any());
+        }
+      }
+      stops.look(processes_, servers_, processes_.count());
+      if (!running(servers_, processes_.count())) wait_for_servers();
+    }
+    return status();
+  }
+
+ private:
+  void say(const std::string& text) const { control_.errors("cohort: " + text + "\n"); }
+
+  bool running(int first, int last) const {
+    for (int number = first; number < last; ++number) {
+      if (processes_.running(number)) return true;
+    }
+    return false;
+  }
+
+  void tell(int first, int last, int signal) {
+    for (int number = first; number < last; ++number) processes_.signal(number, signal);
+  }
+
+  void server_ended(int number, bool stopping) {
+    const bool workers = running(servers_, processes_.count());
+    if (processes_.status(number) == 0 || !workers || stopping || ending_) {
+      if (processes_.status(number) != 0 && !stopping && !told_) failed_ = true;
+      return;
+    }
+    const std::string how = processes_.name(number) + " " + ending_text(processes_, number);
+    if (processes_.killed(number) && restarts_[number] < kMostRestarts) {
+      ++restarts_[number];
+      say(how + "; it is started again (" + std::to_string(restarts_[number]) + " of " +
+          std::to_string(kMostRestarts) + ")");
+      processes_.start_again(number);
+      return;
+    }
+    say(how + (processes_.killed(number) ? ", too often" : "") + ": the job is ended");
+    failed_ = true;
+    ending_ = true;
+    tell(0, processes_.count(), SIGTERM);
+  }
+
+  void worker_ended(int number, bool stopping) {
+    const int status = processes_.status(number);
+    if (status == 0) any_done_ = true;
+    if (status == 0 || stopping || ending_) return;
+    failed_ = true;
+    const bool others = running(servers_, processes_.count());
+    say(processes_.name(number) + " " + ending_text(processes_, number) +
+        (others ? "; the others go on" : ""));
+  }
+
+  // After the last worker.
+  void wait_for_servers() {
+    const auto now = Clock::now();
+    if (workers_gone_ == Clock::time_point{}) workers_gone_ = now;
+    // Servers that no worker has finished with would wait for others to come.
+    const bool hopeless = !any_done_;
+    if (!told_ && (hopeless || now > workers_gone_ + kTimeToEnd)) {
+      for (int number = 0; number < servers_ && !hopeless; ++number) {
+        if (!processes_.running(number)) continue;
+        say(processes_.name(number) + " did not end by itself within " +
+            std::to_string(kTimeToEnd.count()) + " s of the last worker: it is told to");
+        failed_ = true;
+      }
+      tell(0, servers_, SIGTERM);
+      told_ = true;
+      workers_gone_ = now;
+    }
+    if (told_ && now > workers_gone_ + kHardStopAfter) {
+      for (int number = 0; number < servers_; ++number) processes_.kill(number);
+    }
+  }
+
+  int status() const {
+    if (control_.stops() > 0) return kInterrupted;
+    bool all_bad = true;
+    for (int number = servers_; number < processes_.count(); ++number) {
+      all_bad = all_bad && processes_.status(number) == kBadUsage;
+    }
+    return all_bad ? kBadUsage : failed_ ? 1 : 0;
+  }
+
+  const int servers_;
+  const LocalControl& control_;
+  LocalProcesses processes_;
+  std::vector<int> restarts_;  // by server
+  bool failed_ = false;
+  bool ending_ = false;    // the job is given up
+  bool any_done_ = false;  // a worker ended well
+  bool told_ = false;      // the servers were told to end
+  Clock::time_point workers_gone_ = {};
+};
+
+}  // namespace
+
+PrivateFolder::PrivateFolder() {
+  std::string path = (std::filesystem::temp_directory_path() / "cohort-job-XXXXXX").string();
+  if (::mkdtemp(path.data()) == nullptr) {
+    throw FileError("cannot make a folder " + path + " for this job: " + std::strerror(errno));
+  }
+  path_ = path;
+}
+
+PrivateFolder::~PrivateFolder() {
+  ::nftw(path_.c_str(), remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+LocalServersJob local_servers_job(const LocalServersRequest& request,
+                                  const std::filesystem::path& folder) {
+  if (request.workers < 1) throw ConfigError("-n must be at least 1");
+  if (request.servers < 1) throw ConfigError("--servers must be at least 1");
+  if (request.arguments.empty()) {
+    throw ConfigError("what to launch? Such as: -- train --method parameter-server");
+  }
+  const std::filesystem::path state =
+      request.state_dir.empty() ? folder / "state" : request.state_dir;
+  const std::string workers = std::to_string(request.workers);
+  LocalServersJob job{to_text(random_job_id()), {}};
+  const std::string name = "COHORT_JOB=" + job.job;
+  const std::vector<std::uint16_t> ports = free_ports(request.servers);
+  std::string addresses;
+  for (int server = 0; server < request.servers; ++server) {
+    const std::string own = std::to_string(server);
+    const std::string address = "127.0.0.1:" + std::to_string(ports[server]);
+    addresses += (server == 0 ? "" : ",") + address;
+    job.processes.push_back(
+        {.name = "server " + own,
+         .command = {request.program.string(), "serve-parameters", "--listen", address, "--index",
+                     own, "--workers", workers, "--state-dir", state / ("server-" + own)},
+         .environment = {name, "COHORT_TLS_DIR=" + (folder / "tls" / ("server-" + own)).string()},
+         .prefix = "server " + own + ": "});
+  }
+  std::vector<std::string> command = {request.program.string()};
+  command.insert(command.end(), request.arguments.begin(), request.arguments.end());
+  for (int worker = 0; worker < request.workers; ++worker) {
+    const std::string own = std::to_string(worker);
+    job.processes.push_back(
+        {.name = "worker " + own,
+         .command = command,
+         .environment = {name, "COHORT_RANK=" + own, "COHORT_WORKERS=" + workers,
+                         "COHORT_SERVERS=" + addresses,
+                         "COHORT_TLS_DIR=" + (folder / "tls" / ("worker-" + own)).string()},
+         .prefix = "worker " + own + ": "});
+  }
+  return job;
+}
+
+int run_local_servers(const LocalServersRequest& request, const LocalControl& control) {
+  const PrivateFolder folder;
+  const LocalServersJob job = local_servers_job(request, folder.path());
+  make_authority(folder.path() / "tls", job_id_of(job.job), request.servers, request.workers);
+  return ServersJob(request, control).run(job.processes);
+}
+
+}  // namespace cohort

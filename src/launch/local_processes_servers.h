@@ -1,0 +1,54 @@
+// A job of parameter servers and workers, all on this host.
+//
+// Every process gets the job's name and certificates of an authority made for this job alone
+// (COHORT_JOB, COHORT_TLS_DIR); workers also their place (COHORT_RANK, COHORT_WORKERS) and where
+// the servers listen (COHORT_SERVERS). Ports are free ones of loopback.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "launch/local_processes.h"
+
+namespace cohort {
+
+struct LocalServersRequest {
+  int servers = 1;
+  int workers = 1;
+  std::filesystem::path program = {};
+  std::vector<std::string> arguments = {};  // of a worker: "train", ...
+  std::filesystem::path state_dir = {};     // where servers keep snapshots; empty: till the end
+};
+
+// A folder of this user alone that goes with this object, with all that is in it.
+class PrivateFolder {
+ public:
+  PrivateFolder();  // throws FileError
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  ~PrivateFolder();
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The processes, servers first. Makes nothing: the authority's folder is `folder`/tls.
+struct LocalServersJob {
+  std::string job;
+  std::vector<LocalProcess> processes;
+};
+LocalServersJob local_servers_job(const LocalServersRequest& request,
+                                  const std::filesystem::path& folder);
+
+// Makes the authority, starts all and runs them to their end.
+//   A server that a signal ended is started again, at most 3 times; one that ends otherwise while
+//   there are workers ends the job.
+//   A worker that fails does not end the others; the status is 1 then.
+//   Servers end by themselves after the workers; those that have not 30 s later are told to.
+// Returns the exit status of the whole: 0, 1, 2 when all workers found their usage bad, 130 when
+// the job was interrupted.
+int run_local_servers(const LocalServersRequest& request, const LocalControl& control);
+
+}  // namespace cohort

@@ -1,0 +1,58 @@
+// How processes that connect by themselves find each other: process 0 listens at an address that
+// all know; every process listens at one of its own, and they tell each other through process 0.
+//
+// Any order of starts will do. Who waits says for whom, after some seconds and at its deadline.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/types.h"
+#include "launch/environment.h"
+#include "launch/job.h"
+#include "network/address.h"
+#include "network/identity.h"
+#include "transport/tcp.h"
+
+namespace cohort {
+
+// What a process knows before it has spoken to any other.
+struct MeetingPlan {
+  int processes = 1;
+  int process = 0;
+  std::string source = {};  // who told: "torchrun", "Open MPI", ... or "" where nobody did
+  Address meet = {};        // where process 0 listens
+  Address listen = {};      // where this one does; port 0: a free one
+  JobId job = {};
+};
+
+// From the options, or else from the launcher's variables. `meet` is JobOptions.meet, or
+// MASTER_ADDR and MASTER_PORT (the next port where torchrun keeps that one for itself). Others than
+// process 0 listen at the address of this host from which they reach it; on loopback when that is
+// loopback. Throws ConfigError when that is not known, or cannot serve several hosts.
+MeetingPlan plan_meeting(const JobOptions& options, const Variable& variable);
+
+class Meeting {
+ public:
+  // Waits for all processes (in process 0) or for process 0. `agreement`: "4 processes and 8
+  // workers"; who counts otherwise is refused. Throws PeerError that names who did not come,
+  // ConfigError when this process is refused.
+  Meeting(TcpNode& node, const MeetingPlan& plan, const std::string& agreement,
+          const std::function<void(const std::string&)>& note, Deadline deadline);
+
+  // What each process contributed, by process. All call it equally often.
+  std::vector<Bytes> exchange(const std::string& own, Deadline deadline);
+
+ private:
+  std::unique_ptr<TcpTransport> star_;
+  Tag round_ = 0;
+};
+
+// What two processes have in common exactly when they can share memory and see each other's
+// numbers; COHORT_HOST instead, where it is set.
+std::string host_identity(const Variable& variable);
+std::string host_name(const Variable& variable);  // for messages
+
+}  // namespace cohort

@@ -1,0 +1,240 @@
+#include "launch/tcp_job.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "collectives/farewell.h"
+#include "collectives/process_shared.h"
+#include "collectives/shared_memory.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "launch/meeting.h"
+#include "launch/process_ranks.h"
+#include "launch/rendezvous.h"
+#include "launch/tcp_job_hosts.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::chrono::milliseconds kFarewellTime{5000};
+constexpr int kFirstChannelLane = 1;  // the meeting has the one before
+
+std::string text_of(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// What each process tells the others first.
+struct Introduction {
+  Address address;
+  std::string host;  // its identity
+  std::string name;
+
+  std::string text() const { return address.text() + "\n" + host + "\n" + name; }
+};
+
+Introduction introduction_from(const Bytes& bytes, int process) {
+  const std::vector<std::string> lines = split(text_of(bytes), '\n');
+  if (lines.size() != 3) {
+    throw PeerError("process " + std::to_string(process) + " introduced itself badly");
+  }
+  return {parse_address(lines[0]), lines[1], lines[2]};
+}
+
+class TcpJob final : public Job {
+ public:
+  TcpJob(const JobOptions& options, const Variable& variable, const std::string& fallback)
+      : options_(options) {
+    const MeetingPlan meeting = plan_meeting(options, variable);
+    plan_.processes = meeting.processes;
+    plan_.process = meeting.process;
+    plan_.local_size = ranks_per_process(options.workers, plan_.processes);
+    if (plan_.processes > 1) {
+      meet(meeting, variable, private_folder(variable, fallback));
+    } else {
+      activities_ = activities_of(plan_, nullptr);
+    }
+    main_ = note_failures(between(kMain), failed_);
+  }
+  TcpJob(const TcpJob&) = delete;
+  TcpJob& operator=(const TcpJob&) = delete;
+
+  ~TcpJob() override {
+    try {
+      if (!failed_->load()) {
+        main_->barrier(deadline_in(std::min(kFarewellTime, options_.start_timeout)));
+      }
+    } catch (const std::exception&) {
+      // The others have ended, or will find out: nothing here depends on them any more.
+    }
+    if (links_) links_->stop();
+  }
+
+  int processes() const override { return plan_.processes; }
+  int process() const override { return plan_.process; }
+  int size() const override { return plan_.size(); }
+  Rank first_rank() const override { return plan_.first_rank(); }
+  int local_size() const override { return plan_.local_size; }
+  int host_size() const override { return plan_.host_size(); }
+  Collectives& between_processes() override { return *main_; }
+
+  std::vector<Membership> join() override {
+    return join_processes(
+        plan_, activities_, [this](Channel channel) { return between(channel); }, failed_);
+  }
+
+  void skip_farewell() override { failed_->store(true); }
+
+ private:
+  void meet(const MeetingPlan& where, const Variable& variable, const std::string& folder) {
+    const Deadline deadline = deadline_in(options_.start_timeout);
+    TcpNodeOptions own;
+    own.job = where.job;
+    own.rank = where.process;
+    own.size = where.processes;
+    own.listen = where.listen;
+    own.credentials = options_.credentials;
+    own.links.silence = options_.silence;
+    own.runtime_folder = folder;
+    own.log = options_.note;
+    TcpNode node(own);
+    const std::string counts = std::to_string(plan_.processes) + " processes and " +
+                               std::to_string(plan_.size()) + " workers";
+    Meeting meeting(node, where, counts, options_.note, deadline);
+
+    const Introduction self{node.address(), host_identity(variable), host_name(variable)};
+    std::vector<Introduction> all;
+    for (const Bytes& bytes : meeting.exchange(self.text(), deadline)) {
+      all.push_back(introduction_from(bytes, static_cast<int>(all.size())));
+    }
+    all.front().address = where.meet;
+    arrange(all);
+    share(meeting, deadline);
+    activities_ = activities_of(plan_, shared_);
+    if (plan_.hosts.size() > 1 && plan_.leads()) connect_hosts(node, all, deadline);
+  }
+
+  // Who runs where. Hosts come in the order of their first processes, which speak for them.
+  void arrange(const std::vector<Introduction>& all) {
+    std::map<std::string, int> host_of;
+    plan_.hosts.clear();
+    plan_.names.clear();
+    for (int process = 0; process < plan_.processes; ++process) {
+      const Introduction& one = all[process];
+      const auto [found, is_new] = host_of.emplace(one.host, static_cast<int>(plan_.hosts.size()));
+      if (is_new) {
+        plan_.hosts.emplace_back();
+        plan_.names.push_back(one.name);
+      }
+      if (process == plan_.process) {
+        plan_.host = found->second;
+        plan_.host_index = static_cast<int>(plan_.hosts[found->second].size());
+      }
+      plan_.hosts[found->second].push_back(process);
+    }
+  }
+
+  // Shares memory with the other processes of the host, whose name goes round, or why there is
+  // none.
+  void share(Meeting& meeting, Deadline deadline) {
+    const ProcessGroup group = plan_.host_group(options_.silence);
+    const bool several = plan_.neighbours().size() > 1;
+    std::string message;
+    if (several && plan_.leads()) {
+      try {
+        shared_ = ProcessShared::create(group, 0);
+        message = shared_->name();
+      } catch (const RunError& error) {
+        message = std::string("!") + error.what();
+      }
+    }
+    const auto all = meeting.exchange(message, deadline);
+    if (!several) return;
+    message = text_of(all[plan_.neighbours().front()]);
+    if (message.starts_with("!")) throw RunError(message.substr(1));
+    if (!shared_) shared_ = ProcessShared::open(message, group, plan_.host_index);
+    shared_->wait_for_all(deadline);
+  }
+
+  void connect_hosts(TcpNode& node, const std::vector<Introduction>& all, Deadline deadline) {
+    TcpLane lane;
+    TcpHosts hosts;
+    for (std::size_t host = 0; host < plan_.hosts.size(); ++host) {
+      const int leader = plan_.hosts[host].front();
+      lane.members.push_back(leader);
+      lane.addresses.push_back(all[leader].address);
+      std::vector<Rank> ranks;
+      for (const int process : plan_.hosts[host]) {
+        for (const Rank rank : plan_.ranks_of(process)) ranks.push_back(rank);
+      }
+      lane.names.push_back(list_of(ranks) + " on " + plan_.names[host]);
+      if (static_cast<int>(host) == plan_.host) hosts.ranks = ranks;
+    }
+    hosts.names = lane.names;
+    for (int index = 0; index < static_cast<int>(plan_.neighbours().size()); ++index) {
+      for (int i = 0; i < plan_.local_size; ++i) {
+        hosts.activities.push_back(shared_ ? shared_->activity(index, i) : activities_[i]);
+      }
+    }
+    if (shared_) hosts.host_failure = [shared = shared_] { return failure_of(*shared); };
+    std::array<std::unique_ptr<TcpTransport>, kChannels> lanes;
+    for (int channel = 0; channel < kChannels; ++channel) {
+      lane.number = kFirstChannelLane + channel;
+      lanes[channel] = node.connect(lane, deadline);
+    }
+    node.stop_listening();
+    links_ = std::make_shared<TcpHostLinks>(std::move(lanes), std::move(hosts));
+  }
+
+  static std::string failure_of(const ProcessShared& shared) {
+    for (int channel = 0; channel < kChannels; ++channel) {
+      std::string failure = shared.failure(channel);
+      if (!failure.empty()) return failure;
+    }
+    return "";
+  }
+
+  // One member a process.
+  std::unique_ptr<Collectives> between(Channel channel) {
+    const bool one_a_host = std::all_of(plan_.hosts.begin(), plan_.hosts.end(),
+                                        [](const auto& host) { return host.size() == 1; });
+    if (plan_.hosts.size() > 1 && one_a_host) return links_->channel(channel);
+    std::unique_ptr<Collectives> inside =
+        shared_ ? shared_->channel(channel)
+                : std::move(make_shared_memory_group(1, MemberNames{{first_rank()}, {}}).front());
+    if (plan_.hosts.size() == 1) return inside;
+    std::shared_ptr<Collectives> outside;
+    if (links_) outside = links_->channel(channel);
+    return make_hierarchical(std::move(inside), outside, plan_.hosts, plan_.process);
+  }
+
+  JobOptions options_;
+  ProcessPlan plan_;
+  FailureFlag failed_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<ProcessShared> shared_;  // null where this process is alone on its host
+  std::vector<std::shared_ptr<Activity>> activities_;  // of the ranks that live here
+  std::shared_ptr<TcpHostLinks> links_;                // on leaders of several hosts
+  std::unique_ptr<Collectives> main_;
+};
+
+}  // namespace
+
+std::unique_ptr<Job> make_tcp_job(const JobOptions& options, const Variable& variable,
+                                  const std::string& fallback_folder) {
+  return std::make_unique<TcpJob>(options, variable, fallback_folder);
+}
+
+std::unique_ptr<Job> make_tcp_job(const JobOptions& options) {
+  return make_tcp_job(
+      options, [](const char* name) -> const char* { return std::getenv(name); },
+      "/tmp/cohort-" + std::to_string(::geteuid()));
+}
+
+}  // namespace cohort

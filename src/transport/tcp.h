@@ -1,0 +1,93 @@
+// Ranks as processes of any hosts: messages over links (network/link.h), one between every two.
+//
+// A process has one node: one listener, one thread that serves all links, and on it lanes. A lane
+// is a group with links of its own, so that what is sent on one lane does not wait for what is sent
+// on another. Of two processes the one with the higher number connects. Between processes of one
+// host the links use shared memory by themselves.
+//
+// Messages longer than a frame are cut and put together again, straight in the memory that the
+// receiver gets. send() of a short message copies it and returns; of a long one it returns when the
+// link has taken it all, so that no more than a few MiB wait for a slow peer. A lost link shows as
+// PeerError with the link's reason; what came before can still be received.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "network/address.h"
+#include "network/credentials.h"
+#include "network/identity.h"
+#include "network/link.h"
+#include "transport/transport.h"
+
+namespace cohort {
+
+inline constexpr std::uint64_t kTcpMaxMessage = std::uint64_t{1} << 32;
+inline constexpr int kTcpLanes = 8;  // of a node
+
+struct TcpNodeOptions {
+  JobId job = {};
+  Rank rank = 0;  // of this process, among
+  int size = 1;
+  Address listen = {.host = "127.0.0.1"};
+  Credentials credentials = {};
+  LinkOptions links = {};
+  std::string runtime_folder = {};  // of this user alone, for Unix sockets; empty: none
+  bool shared_memory = true;
+  std::function<void(const std::string&)> log = nullptr;  // a line; from the node's thread
+};
+
+// The same in all its members, but for `addresses`, of which each needs those below its own, and
+// for the call back.
+struct TcpLane {
+  int number = 0;  // below kTcpLanes; each once
+  std::vector<Rank> members = {};
+  std::vector<Address> addresses = {};  // by member
+  std::vector<std::string> names = {};  // by member, for messages; "rank 3" where there is none
+  bool star = false;                    // links with the first member only
+  std::string agreement = {};           // "4 processes": who says otherwise is refused
+  std::function<void(const std::string& whom)> waiting = nullptr;  // once, after kTcpSayAfter
+};
+
+inline constexpr std::chrono::seconds kTcpSayAfter{3};
+
+class TcpTransport : public Transport {
+ public:
+  // Why a peer is lost; "" while it is there, and after it closed in good order.
+  virtual std::string lost(Rank peer) const = 0;
+};
+
+class TcpCore;  // tcp_core.h
+
+class TcpNode {
+ public:
+  // Listens. Throws ConfigError when it cannot, or must not without credentials.
+  explicit TcpNode(const TcpNodeOptions& options);
+  TcpNode(const TcpNode&) = delete;
+  TcpNode& operator=(const TcpNode&) = delete;
+  ~TcpNode();  // transports that it made go on
+
+  const Address& address() const;  // with the port that was really taken
+
+  // The members' own calls may come in any order and at any time before their deadlines. A member's
+  // rank in the transport is its place in `members`. Throws PeerError that names those who did not
+  // come, ConfigError when another process says that this one is not welcome.
+  //
+  // Transports may be destroyed in any order. The destructor, and that of the last of a node, waits
+  // up to 2 s until the peers have what was sent.
+  std::unique_ptr<TcpTransport> connect(const TcpLane& lane, Deadline deadline);
+
+  // After the last lane: nobody else may come in.
+  void stop_listening();
+
+ private:
+  std::shared_ptr<TcpCore> core_;
+};
+
+// A group in this process, over loopback: for tests and comparisons. Throws ConfigError unless
+// size >= 1.
+std::vector<std::unique_ptr<Transport>> make_tcp_group(int size);
+
+}  // namespace cohort

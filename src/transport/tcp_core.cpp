@@ -1,0 +1,289 @@
+#include "transport/tcp_core.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <future>
+#include <utility>
+
+#include "core/error.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::chrono::seconds kPartingTime{2};
+constexpr std::size_t kMostLines = 4096;
+
+}  // namespace
+
+TcpLaneState::TcpLaneState(const TcpLane& a_lane, Rank own_index)
+    : lane(a_lane),
+      own(own_index),
+      mailbox(own_index, static_cast<int>(a_lane.members.size()), a_lane.names),
+      wires(a_lane.members.size(), nullptr),
+      missing(a_lane.members.size(), false),
+      obstacles(a_lane.members.size()) {
+  for (std::size_t member = 0; member < missing.size(); ++member) {
+    const bool other = static_cast<Rank>(member) != own;
+    missing[member] = other && (!lane.star || own == 0 || member == 0);
+  }
+}
+
+bool TcpLaneState::all_there() const {
+  return std::find(missing.begin(), missing.end(), true) == missing.end();
+}
+
+std::string TcpLaneState::names_of_missing() const {
+  std::string text;
+  for (std::size_t member = 0; member < missing.size(); ++member) {
+    if (!missing[member]) continue;
+    text += (text.empty() ? "" : ", ") + mailbox.name(static_cast<Rank>(member));
+  }
+  return text;
+}
+
+TcpCore::TcpCore(const TcpNodeOptions& options)
+    : options_(options), io_(1), work_(boost::asio::make_work_guard(io_)) {
+  listen_for_others();
+  thread_ = std::thread([this] { io_.run(); });
+}
+
+TcpCore::~TcpCore() {
+  boost::asio::post(io_, [this] {
+    connectors_.clear();
+    if (listener_) listener_->stop();
+    for (Line& line : lines_) line.wire->finish();
+  });
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, deadline_in(kPartingTime), [this] { return wires_ == 0; });
+  }
+  io_.stop();
+  thread_.join();
+  // What is left has links, which need the context.
+  lines_.clear();
+  listener_.reset();
+}
+
+void TcpCore::note(const std::string& text) const {
+  if (options_.log) options_.log(text);
+}
+
+std::string TcpCore::admit(const Identity& peer) const {
+  if (peer.role != Role::kWorker) return "only workers connect to workers";
+  if (peer.rank == options_.rank) {
+    return "this is process " + std::to_string(peer.rank) + " itself: two have the same number";
+  }
+  if (peer.rank < 0 || peer.rank >= options_.size) {
+    return "process " + std::to_string(options_.rank) + " counts " + std::to_string(options_.size) +
+           " processes, so there is no process " + std::to_string(peer.rank);
+  }
+  return lines_.size() < kMostLines ? "" : "there are too many connections";
+}
+
+void TcpCore::listen_for_others() {
+  ListenerOptions listening{.address = options_.listen,
+                            .self = {options_.job, Role::kWorker, options_.rank},
+                            .credentials = options_.credentials,
+                            .links = options_.links,
+                            .runtime_folder = options_.runtime_folder,
+                            .shared_memory = options_.shared_memory};
+  address_ = options_.listen;
+  if (options_.size == 1) return;
+  ListenerEvents events;
+  events.admit = [this](const Identity& peer) { return admit(peer); };
+  events.accepted = [this](std::unique_ptr<Link> link) {
+    lines_.push_back({std::make_unique<TcpWire>(io_, std::move(link), *this, true)});
+    const std::lock_guard lock(mutex_);
+    ++wires_;
+  };
+  events.log = [this](const std::string& text) { note(text); };
+  listener_ = listen(io_, listening, std::move(events));
+  address_ = listener_->address();
+}
+
+void TcpCore::open(const std::shared_ptr<TcpLaneState>& lane, Deadline deadline) {
+  boost::asio::post(io_, [this, lane, deadline] {
+    lanes_[lane->lane.number] = lane;
+    lane->deadline = deadline;
+    for (Rank member = 0; member < lane->own; ++member) {
+      if (!lane->lane.star || member == 0) call(lane, member);
+    }
+    for (Line& line : lines_) {
+      if (!line.lane && line.asked_lane == lane->lane.number) place(line);
+    }
+  });
+}
+
+void TcpCore::call(const std::shared_ptr<TcpLaneState>& lane, Rank member) {
+  ConnectorOptions calling{.address = lane->lane.addresses[member],
+                           .self = {options_.job, Role::kWorker, options_.rank},
+                           .peer = {options_.job, Role::kWorker, lane->lane.members[member]},
+                           .credentials = options_.credentials,
+                           .links = options_.links,
+                           .runtime_folder = options_.runtime_folder,
+                           .shared_memory = options_.shared_memory};
+  const auto connected = [this, lane, member](std::unique_ptr<Link> link) {
+    lines_.push_back({std::make_unique<TcpWire>(io_, std::move(link), *this, false)});
+    Line& line = lines_.back();
+    line.lane = lane;
+    line.member = member;
+    {
+      const std::lock_guard lock(mutex_);
+      ++wires_;
+    }
+    line.wire->say_hello(static_cast<std::uint32_t>(lane->lane.number), lane->lane.agreement);
+  };
+  const auto failed = [lane, member](const ConnectFailure& failure) {
+    const std::lock_guard lock(lane->mutex);
+    lane->obstacles[member] = failure.reason;
+    if (failure.kind == ConnectFailure::Kind::kRefused) lane->refusal = failure.reason;
+    lane->changed.notify_all();
+  };
+  try {
+    connectors_[{lane->lane.number, member}] =
+        connect(io_, calling, lane->deadline, connected, failed);
+  } catch (const std::exception& error) {
+    failed({ConnectFailure::Kind::kRefused, error.what()});
+  }
+}
+
+// It went away between the connection and the welcome: another may come in its place.
+void TcpCore::call_again(const std::shared_ptr<TcpLaneState>& lane, Rank member) {
+  const auto pause = std::make_shared<boost::asio::steady_timer>(io_, kRetryPause);
+  pause->async_wait([this, lane, member, pause](const boost::system::error_code& error) {
+    if (!error && !lane->closed && Clock::now() < lane->deadline) call(lane, member);
+  });
+}
+
+TcpCore::Line& TcpCore::line_of(const TcpWire& wire) {
+  const auto found = std::find_if(lines_.begin(), lines_.end(),
+                                  [&](const Line& line) { return line.wire.get() == &wire; });
+  COHORT_CHECK(found != lines_.end(), "a wire without a line");
+  return *found;
+}
+
+void TcpCore::hello_arrived(TcpWire& wire, std::uint32_t lane, std::string agreement) {
+  if (lane >= static_cast<std::uint32_t>(kTcpLanes)) throw PeerError("asked for an unknown lane");
+  Line& line = line_of(wire);
+  line.asked_lane = static_cast<int>(lane);
+  line.agreement = std::move(agreement);
+  for (const Line& other : lines_) {
+    if (&other == &line || other.wire->ended() || other.asked_lane != line.asked_lane ||
+        other.wire->peer().rank != wire.peer().rank) {
+      continue;
+    }
+    return wire.say_refusal("there is a process " + std::to_string(wire.peer().rank) +
+                            " already, " + other.wire->peer_text() + ": two have the same number");
+  }
+  if (lanes_.count(line.asked_lane) != 0) place(line);
+}
+
+void TcpCore::place(Line& line) {
+  const std::shared_ptr<TcpLaneState> lane = lanes_.at(line.asked_lane);
+  const auto& members = lane->lane.members;
+  const auto found = std::find(members.begin(), members.end(), line.wire->peer().rank);
+  const std::string who = "process " + std::to_string(line.wire->peer().rank);
+  if (found == members.end()) {
+    return line.wire->say_refusal(who + " has no part in this");
+  }
+  if (line.agreement != lane->lane.agreement) {
+    const std::string reason = who + " counts " + line.agreement + ", but process " +
+                               std::to_string(options_.rank) + " counts " + lane->lane.agreement;
+    note(reason);
+    return line.wire->say_refusal(reason);
+  }
+  line.lane = lane;
+  line.member = static_cast<Rank>(found - members.begin());
+  line.wire->say_welcome();
+  welcome(line, lane);
+}
+
+void TcpCore::welcome_arrived(TcpWire& wire) {
+  Line& line = line_of(wire);
+  welcome(line, line.lane);
+}
+
+void TcpCore::welcome(Line& line, const std::shared_ptr<TcpLaneState>& lane) {
+  lane->wires[line.member] = line.wire.get();
+  if (lane->closed) line.wire->finish();
+  const std::lock_guard lock(lane->mutex);
+  lane->missing[line.member] = false;
+  lane->changed.notify_all();
+}
+
+void TcpCore::refusal_arrived(TcpWire& wire, const std::string& reason) {
+  TcpLaneState& lane = *line_of(wire).lane;
+  {
+    const std::lock_guard lock(lane.mutex);
+    lane.refusal = reason;
+    lane.changed.notify_all();
+  }
+  wire.finish();
+}
+
+void TcpCore::message_arrived(TcpWire& wire, Tag tag, Bytes payload) {
+  Line& line = line_of(wire);
+  line.lane->mailbox.put({line.member, tag, std::move(payload)});
+}
+
+void TcpCore::wire_ended(TcpWire& wire, const std::string& reason) {
+  Line& line = line_of(wire);
+  if (const auto lane = line.lane) {
+    lane->wires[line.member] = nullptr;
+    const std::lock_guard lock(lane->mutex);
+    if (lane->missing[line.member]) {
+      lane->obstacles[line.member] = reason;
+      if (lane->refusal.empty()) call_again(lane, line.member);
+    } else {
+      const bool orderly = reason == kClosed || reason == "closed";
+      lane->mailbox.note_gone(line.member, orderly ? kClosed : "is lost: " + reason);
+    }
+    lane->changed.notify_all();
+  }
+  // Not from within a call of the link.
+  boost::asio::post(io_, [this, &wire] {
+    lines_.remove_if([&](const Line& other) { return other.wire.get() == &wire; });
+    const std::lock_guard lock(mutex_);
+    --wires_;
+    changed_.notify_all();
+  });
+}
+
+void TcpCore::send(const std::shared_ptr<TcpLaneState>& lane, Rank to,
+                   std::shared_ptr<TcpOutgoing> message) {
+  boost::asio::post(io_, [lane, to, message = std::move(message)]() mutable {
+    if (TcpWire* wire = lane->wires[to]) {
+      wire->send(std::move(message));
+    } else {
+      message->settle(TcpOutgoing::State::kLost);
+    }
+  });
+}
+
+void TcpCore::abandon(const std::shared_ptr<TcpOutgoing>& message) {
+  boost::asio::post(io_, [message] { message->own_now(); });
+}
+
+void TcpCore::close(const std::shared_ptr<TcpLaneState>& lane) {
+  const auto done = std::make_shared<std::promise<void>>();
+  std::future<void> given = done->get_future();
+  boost::asio::post(io_, [this, lane, done] {
+    if (!std::exchange(lane->closed, true)) {
+      for (Rank member = 0; member < static_cast<Rank>(lane->wires.size()); ++member) {
+        connectors_.erase({lane->lane.number, member});
+        if (TcpWire* wire = lane->wires[member]) wire->finish();
+      }
+    }
+    done->set_value();
+  });
+  given.wait_for(kPartingTime);
+}
+
+void TcpCore::stop_listening() {
+  boost::asio::post(io_, [this] {
+    if (listener_) listener_->stop();
+  });
+}
+
+}  // namespace cohort

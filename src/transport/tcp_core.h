@@ -1,0 +1,106 @@
+// The inside of a node: its thread, its listener, and the links that have no lane yet.
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "network/connector.h"
+#include "network/listener.h"
+#include "transport/mailbox.h"
+#include "transport/tcp.h"
+#include "transport/tcp_wire.h"
+
+namespace cohort {
+
+// One lane, as its transport and the node's thread share it.
+struct TcpLaneState {
+  TcpLaneState(const TcpLane& lane, Rank own_index);
+
+  const TcpLane lane;
+  const Rank own;
+  Mailbox mailbox;
+
+  // Of the node's thread alone:
+  std::vector<TcpWire*> wires;  // by member; null: none
+  bool closed = false;
+  Deadline deadline = {};  // of the start
+
+  // Who is still missing at the start.
+  std::mutex mutex;  // guards the rest
+  std::condition_variable changed;
+  std::vector<bool> missing;           // by member
+  std::vector<std::string> obstacles;  // by member: why it has not come yet, as far as known
+  std::string refusal;
+
+  bool all_there() const;
+  std::string names_of_missing() const;
+};
+
+class TcpCore final : public TcpWire::Owner {
+ public:
+  explicit TcpCore(const TcpNodeOptions& options);
+  TcpCore(const TcpCore&) = delete;
+  TcpCore& operator=(const TcpCore&) = delete;
+  ~TcpCore() override;  // not on the node's own thread
+
+  const TcpNodeOptions& options() const { return options_; }
+  const Address& address() const { return address_; }
+
+  // From any thread:
+  void open(const std::shared_ptr<TcpLaneState>& lane, Deadline deadline);
+  // Returns when the links have been given what was sent before, and the farewell.
+  void close(const std::shared_ptr<TcpLaneState>& lane);
+  void stop_listening();
+  void send(const std::shared_ptr<TcpLaneState>& lane, Rank to,
+            std::shared_ptr<TcpOutgoing> message);
+  // The sender of `message` will not wait any longer.
+  void abandon(const std::shared_ptr<TcpOutgoing>& message);
+
+  void hello_arrived(TcpWire& wire, std::uint32_t lane, std::string agreement) override;
+  void welcome_arrived(TcpWire& wire) override;
+  void refusal_arrived(TcpWire& wire, const std::string& reason) override;
+  void message_arrived(TcpWire& wire, Tag tag, Bytes payload) override;
+  void wire_ended(TcpWire& wire, const std::string& reason) override;
+
+ private:
+  // A link and what is known of it.
+  struct Line {
+    std::unique_ptr<TcpWire> wire;
+    std::shared_ptr<TcpLaneState> lane = nullptr;  // once it has one
+    Rank member = 0;                               // in it
+    int asked_lane = -1;                           // by its hello
+    std::string agreement = {};
+  };
+
+  std::string admit(const Identity& peer) const;
+  void listen_for_others();
+  void call(const std::shared_ptr<TcpLaneState>& lane, Rank member);
+  void call_again(const std::shared_ptr<TcpLaneState>& lane, Rank member);
+  void place(Line& line);
+  void welcome(Line& line, const std::shared_ptr<TcpLaneState>& lane);
+  Line& line_of(const TcpWire& wire);
+  void note(const std::string& text) const;
+
+  const TcpNodeOptions options_;
+  Address address_;
+  boost::asio::io_context io_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::map<int, std::shared_ptr<TcpLaneState>> lanes_;  // open ones
+  std::list<Line> lines_;
+  std::map<std::pair<int, Rank>, std::unique_ptr<Connector>> connectors_;
+  std::unique_ptr<Listener> listener_;
+  std::mutex mutex_;  // guards the next two
+  std::condition_variable changed_;
+  int wires_ = 0;  // that have not ended
+  std::thread thread_;
+};
+
+}  // namespace cohort

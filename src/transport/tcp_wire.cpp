@@ -1,0 +1,211 @@
+#include "transport/tcp_wire.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "transport/mailbox.h"
+#include "transport/tcp.h"
+
+namespace cohort {
+namespace {
+
+constexpr FrameType kHello = kFirstFreeType;
+constexpr FrameType kWelcome = kFirstFreeType + 1;
+constexpr FrameType kRefusal = kFirstFreeType + 2;
+constexpr FrameType kMessage = kFirstFreeType + 3;
+constexpr FrameType kGoodbye = kFirstFreeType + 4;
+
+// What a link may hold of a message while the rest stays with its sender.
+constexpr std::size_t kWindow = std::size_t{4} << 20;
+constexpr std::chrono::microseconds kPumpPause{200};
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+TcpOutgoing::State TcpOutgoing::wait_until(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline, [this] { return state_ != State::kQueued; });
+  return state_;
+}
+
+TcpOutgoing::State TcpOutgoing::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return state_ != State::kQueued; });
+  return state_;
+}
+
+void TcpOutgoing::settle(State state) {
+  // Notified under the lock: the waiting sender may let go of its share right after.
+  const std::lock_guard lock(mutex_);
+  if (state_ == State::kQueued) state_ = state;
+  changed_.notify_all();
+}
+
+void TcpOutgoing::own_now() {
+  const std::lock_guard lock(mutex_);
+  if (state_ != State::kQueued) return;
+  own_.assign(bytes_.begin(), bytes_.end());
+  bytes_ = own_;
+  state_ = State::kOwned;
+  changed_.notify_all();
+}
+
+TcpWire::TcpWire(boost::asio::io_context& io, std::unique_ptr<Link> link, Owner& owner,
+                 bool accepted)
+    : owner_(owner),
+      link_(std::move(link)),
+      again_(io),
+      phase_(accepted ? Phase::kAwaitsHello : Phase::kAwaitsWelcome),
+      accepted_(accepted) {
+  link_->set_handler(*this);
+}
+
+void TcpWire::say_hello(std::uint32_t lane, const std::string& agreement) {
+  FrameHeader header;
+  header.type = kHello;
+  header.detail = lane;
+  link_->send(header, std::as_bytes(std::span(agreement)));
+}
+
+void TcpWire::say_welcome() {
+  phase_ = Phase::kOpen;
+  FrameHeader header;
+  header.type = kWelcome;
+  link_->send(header, {});
+}
+
+void TcpWire::say_refusal(const std::string& reason) {
+  FrameHeader header;
+  header.type = kRefusal;
+  link_->send(header, std::as_bytes(std::span(reason)));
+  finish();
+}
+
+void TcpWire::send(std::shared_ptr<TcpOutgoing> message) {
+  if (ended_ || finishing_) {
+    message->settle(TcpOutgoing::State::kLost);
+    return;
+  }
+  queue_.push_back(std::move(message));
+  pump();
+}
+
+void TcpWire::pump() {
+  while (!ended_ && !queue_.empty() && link_->unsent() < kWindow) {
+    TcpOutgoing& message = *queue_.front();
+    const std::size_t size = std::min<std::size_t>(kMaxPayload, message.bytes().size() - sent_);
+    FrameHeader header;
+    header.type = kMessage;
+    header.detail = message.tag();
+    header.sequence = messages_sent_;
+    header.place = message.bytes().size() - sent_ - size;
+    link_->send(header, message.bytes().subspan(sent_, size));
+    if (ended_) return;  // the link was lost by that
+    sent_ += size;
+    if (header.place != 0) continue;
+    ++messages_sent_;
+    sent_ = 0;
+    message.settle(TcpOutgoing::State::kSent);
+    queue_.pop_front();
+  }
+  if (ended_) return;
+  if (!queue_.empty()) {
+    pump_later();
+  } else if (finishing_) {
+    part();
+  }
+}
+
+void TcpWire::pump_later() {
+  again_.expires_after(kPumpPause);
+  again_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) pump();
+  });
+}
+
+void TcpWire::part() {
+  if (!said_goodbye_) {
+    said_goodbye_ = true;
+    FrameHeader header;
+    header.type = kGoodbye;
+    link_->send(header, {});
+  }
+  // When both have said it, one hangs up and the other waits for that, so that neither loses what
+  // the other sent before.
+  if (ended_ || !heard_goodbye_ || !accepted_) return;
+  if (link_->unsent() == 0) {
+    end(kClosed);
+  } else {
+    pump_later();
+  }
+}
+
+void TcpWire::finish() {
+  if (finishing_) return;
+  finishing_ = true;
+  pump();
+}
+
+void TcpWire::end(const std::string& reason) {
+  if (ended_) return;
+  ended_ = true;
+  again_.cancel();
+  for (const auto& message : queue_) message->settle(TcpOutgoing::State::kLost);
+  queue_.clear();
+  owner_.wire_ended(*this, reason);
+}
+
+std::optional<std::span<std::byte>> TcpWire::place_for(Link&, const FrameHeader& header) {
+  if (header.type != kMessage) return std::nullopt;
+  if (phase_ != Phase::kOpen) throw PeerError("sent a message before the greeting");
+  if (header.sequence != messages_received_ || header.length + header.place > kTcpMaxMessage) {
+    throw PeerError("sent a message out of order or too long");
+  }
+  if (incoming_.empty()) {
+    incoming_.reserve(header.length + header.place);
+  } else if (still_to_come_ != header.length + header.place) {
+    throw PeerError("sent parts of a message that do not fit together");
+  }
+  // Grown by frames, so that what resize() clears is still in the cache when the payload comes.
+  const std::size_t begin = incoming_.size();
+  incoming_.resize(begin + header.length);
+  return std::span(incoming_).subspan(begin);
+}
+
+void TcpWire::frame_arrived(Link&, const FrameHeader& header, std::span<const std::byte> payload) {
+  if (ended_) return;
+  switch (header.type) {
+    case kHello:
+      if (phase_ != Phase::kAwaitsHello) throw PeerError("greeted twice");
+      phase_ = Phase::kPlaced;
+      return owner_.hello_arrived(*this, header.detail, text_of(payload));
+    case kWelcome:
+      if (phase_ != Phase::kAwaitsWelcome) throw PeerError("welcomed twice");
+      phase_ = Phase::kOpen;
+      return owner_.welcome_arrived(*this);
+    case kRefusal:
+      if (phase_ != Phase::kAwaitsWelcome) throw PeerError("refused after its welcome");
+      return owner_.refusal_arrived(*this, text_of(payload));
+    case kMessage:
+      return take_message(header);
+    case kGoodbye:
+      heard_goodbye_ = true;
+      if (!finishing_) return end(kClosed);
+      return pump();
+    default:
+      throw PeerError("sent a frame of an unknown type");
+  }
+}
+
+void TcpWire::take_message(const FrameHeader& header) {
+  still_to_come_ = header.place;
+  if (still_to_come_ != 0) return;
+  ++messages_received_;
+  owner_.message_arrived(*this, header.detail, std::exchange(incoming_, {}));
+}
+
+}  // namespace cohort

@@ -1,0 +1,120 @@
+// One link of a lane: the greeting by which the two ends find the lane, then messages cut into
+// frames, one message after the other, then a farewell.
+//
+//   hello     who connected says: detail the lane, payload the agreement
+//   welcome   the other answers once it has the lane too; messages from then on, both ways
+//   refusal   or it says why not: payload the reason
+//   message   detail the tag, sequence the message's number on this link from 0, place how many of
+//             its bytes come in later frames
+//   goodbye   nothing follows; who gets it hangs up
+//
+// Everything happens on the thread of the link.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "network/link.h"
+#include "transport/transport.h"
+
+namespace cohort {
+
+// A message on its way out. Short ones are owned; the bytes of a long one are its sender's, who
+// waits.
+class TcpOutgoing {
+ public:
+  TcpOutgoing(Tag tag, std::span<const std::byte> lent) : tag_(tag), bytes_(lent) {}
+  TcpOutgoing(Tag tag, Bytes own) : tag_(tag), own_(std::move(own)), bytes_(own_) {}
+
+  enum class State { kQueued, kSent, kLost, kOwned };
+
+  // Until its bytes are no longer needed, or `deadline`.
+  State wait_until(Deadline deadline);
+  // After own_now() was posted: as long as the link's thread, which never waits itself, takes.
+  State wait();
+
+  // On the link's thread:
+  Tag tag() const { return tag_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  void settle(State state);
+  void own_now();  // copies what is lent, so that the sender may go
+
+ private:
+  const Tag tag_;
+  Bytes own_;
+  std::span<const std::byte> bytes_;
+  std::mutex mutex_;  // guards the next two
+  std::condition_variable changed_;
+  State state_ = State::kQueued;
+};
+
+class TcpWire final : public LinkHandler {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void hello_arrived(TcpWire& wire, std::uint32_t lane, std::string agreement) = 0;
+    virtual void welcome_arrived(TcpWire& wire) = 0;
+    virtual void refusal_arrived(TcpWire& wire, const std::string& reason) = 0;
+    virtual void message_arrived(TcpWire& wire, Tag tag, Bytes payload) = 0;
+    virtual void wire_ended(TcpWire& wire, const std::string& reason) = 0;  // once
+  };
+
+  // `accepted`: the peer connected, and will say hello.
+  TcpWire(boost::asio::io_context& io, std::unique_ptr<Link> link, Owner& owner, bool accepted);
+  TcpWire(const TcpWire&) = delete;
+  TcpWire& operator=(const TcpWire&) = delete;
+
+  const Identity& peer() const { return link_->peer(); }
+  std::string peer_text() const { return link_->peer_text(); }
+  bool ended() const { return ended_; }
+
+  void say_hello(std::uint32_t lane, const std::string& agreement);
+  void say_welcome();
+  void say_refusal(const std::string& reason);  // and ends
+
+  void send(std::shared_ptr<TcpOutgoing> message);
+
+  // Sends what is queued, then goodbye. It ends when the peer hangs up.
+  void finish();
+
+  // Ends it, unless it has. The link itself goes with this object.
+  void end(const std::string& reason);
+
+  std::optional<std::span<std::byte>> place_for(Link& link, const FrameHeader& header) override;
+  void frame_arrived(Link& link, const FrameHeader& header,
+                     std::span<const std::byte> payload) override;
+  void link_lost(Link&, const std::string& reason) override { end(reason); }
+
+ private:
+  enum class Phase { kAwaitsHello, kPlaced, kAwaitsWelcome, kOpen };
+
+  void pump();
+  void pump_later();
+  void part();
+  void take_message(const FrameHeader& header);
+
+  Owner& owner_;
+  std::unique_ptr<Link> link_;
+  boost::asio::steady_timer again_;
+  Phase phase_;
+  const bool accepted_;
+  bool finishing_ = false;
+  bool said_goodbye_ = false;
+  bool heard_goodbye_ = false;
+  bool ended_ = false;
+
+  std::deque<std::shared_ptr<TcpOutgoing>> queue_;
+  std::size_t sent_ = 0;  // bytes of the first in the queue
+  std::uint64_t messages_sent_ = 0;
+  std::uint64_t messages_received_ = 0;
+  Bytes incoming_;                   // as far as it has come
+  std::uint64_t still_to_come_ = 0;  // of it
+};
+
+}  // namespace cohort
