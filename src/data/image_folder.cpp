@@ -33,6 +33,19 @@ bool named_as_picture(const fs::path& path) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
+// Where the entries stand when one of each class is taken in turn.
+std::vector<std::size_t> places_by_turns(const ImageListing& listing) {
+  std::vector<std::int64_t> seen(listing.class_names.size(), 0);
+  std::vector<std::pair<std::int64_t, std::size_t>> turns;  // (round, place)
+  for (std::size_t i = 0; i < listing.entries.size(); ++i) {
+    turns.emplace_back(seen[static_cast<std::size_t>(listing.entries[i].label)]++, i);
+  }
+  std::sort(turns.begin(), turns.end());
+  std::vector<std::size_t> places;
+  for (const auto& [round, place] : turns) places.push_back(place);
+  return places;
+}
+
 }  // namespace
 
 ImageListing list_images(const fs::path& folder) {
@@ -76,16 +89,21 @@ void relabel(ImageListing& other, const ImageListing& listing, const fs::path& o
 
 void keep_first(ImageListing& listing, std::int64_t count) {
   if (count >= static_cast<std::int64_t>(listing.entries.size())) return;
-  std::vector<std::int64_t> seen(listing.class_names.size(), 0);
-  std::vector<std::pair<std::int64_t, std::size_t>> turns;  // (round, place)
-  for (std::size_t i = 0; i < listing.entries.size(); ++i) {
-    turns.emplace_back(seen[static_cast<std::size_t>(listing.entries[i].label)]++, i);
-  }
-  std::sort(turns.begin(), turns.end());
+  const std::vector<std::size_t> places = places_by_turns(listing);
   std::vector<ImageListing::Entry> kept;
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    kept.push_back(std::move(listing.entries[turns[i].second]));
+    kept.push_back(std::move(listing.entries[places[i]]));
   }
+  listing.entries = std::move(kept);
+}
+
+void drop_first(ImageListing& listing, std::int64_t count) {
+  if (count == 0) return;
+  std::vector<std::size_t> places = places_by_turns(listing);
+  places.erase(places.begin(), places.begin() + count);
+  std::sort(places.begin(), places.end());
+  std::vector<ImageListing::Entry> kept;
+  for (const std::size_t place : places) kept.push_back(std::move(listing.entries[place]));
   listing.entries = std::move(kept);
 }
 

@@ -38,6 +38,8 @@ void relabel(ImageListing& other, const ImageListing& listing,
 // The first `count` entries when one picture of each class is taken in turn, so that a small part
 // of a set still has all its classes.
 void keep_first(ImageListing& listing, std::int64_t count);
+// The entries that keep_first() would not keep.
+void drop_first(ImageListing& listing, std::int64_t count);
 
 enum class ImageAugmentation {
   kNone,         // shorter side to image_size * 256 / 224, centre crop

@@ -68,6 +68,12 @@ std::vector<Place> make_places() {
        {{"train"}},
        {{"val"}},
        "name a folder with train/<class>/ and val/<class>/ with --data-dir or COHORT_DATA_DIR"},
+      {"image-list",
+       {""},
+       {{"train_list.txt"}},
+       {{"val_list.txt"}},
+       "name a folder with train_list.txt and val_list.txt, a picture and its label in each line, "
+       "with --data-dir or COHORT_DATA_DIR"},
   };
 }
 
@@ -100,7 +106,7 @@ bool names_another(std::string_view set, const fs::path& folder) {
     const std::string name = letters_of(plain.filename());
     if (name.find("mnist") == std::string::npos) continue;
     return name.find(letters_of(fs::path(set))) == std::string::npos ||
-           (set == "mnist" && name != "mnist");
+           (set == "mnist" && name != "mnist" && name != "mnistdata");
   }
   return false;
 }

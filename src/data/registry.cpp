@@ -9,6 +9,7 @@
 #include "data/cifar.h"
 #include "data/idx.h"
 #include "data/image_folder.h"
+#include "data/image_list.h"
 #include "data/locate.h"
 #include "data/synthetic.h"
 
@@ -39,7 +40,7 @@ void check_request(const DataRequest& request) {
     throw ConfigError("image size " + std::to_string(request.image_size) +
                       ": expected 1 to 4096, or 0 for the data set's own");
   }
-  if (request.train_size < 0 || request.test_size < 0) {
+  if (request.train_skip < 0 || request.train_size < 0 || request.test_size < 0) {
     throw ConfigError("the number of samples to use cannot be negative; 0 means all");
   }
 }
@@ -55,11 +56,24 @@ std::int64_t wanted(std::int64_t asked, std::int64_t available, const DataReques
   return asked == 0 ? available : asked;
 }
 
+// Of `available` training samples, how many come before those to use.
+std::int64_t left_out(std::int64_t available, const DataRequest& request) {
+  if (request.train_skip < available) return request.train_skip;
+  throw ConfigError("data set '" + request.name + "' has " + std::to_string(available) +
+                    " training samples: leaving out the first " +
+                    std::to_string(request.train_skip) + " leaves none");
+}
+
 Normalization choose_normalization(const DataRequest& request, Normalization usual) {
   const auto channels = static_cast<std::int64_t>(usual.mean.size());
   if (request.normalize == "none") return Normalization::none(channels);
   if (request.normalize == "half") return Normalization::half(channels);
   return usual;
+}
+
+void drop_first(ImageArray& images, std::int64_t count) {
+  images.labels.erase(images.labels.begin(), images.labels.begin() + count);
+  images.pixels.erase(images.pixels.begin(), images.pixels.begin() + count * images.shape.numel());
 }
 
 std::unique_ptr<Dataset> make_array(ImageArray images, std::int64_t count, ArrayOptions options) {
@@ -83,6 +97,7 @@ std::unique_ptr<DataSplits> make_arrays(ImageArray train, ImageArray test, Array
   if (request.augment != "auto") options.crop_flip = request.augment == "crop-flip";
   options.image_size = request.image_size;
   options.normalization = choose_normalization(request, options.normalization);
+  drop_first(train, left_out(train.size(), request));
   const std::int64_t train_count = wanted(request.train_size, train.size(), request, "training");
   const std::int64_t test_count = wanted(request.test_size, test.size(), request, "test");
   auto splits = std::make_unique<DataSplits>();
@@ -134,16 +149,16 @@ std::unique_ptr<DataSplits> make_cifar_100(const DataRequest& request) {
                     {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}});
 }
 
-std::unique_ptr<DataSplits> make_image_folder(const DataRequest& request) {
-  check_request(request);
-  const FoundFiles files = locate(request.name, request.search);
-  ImageListing train = list_images(files.train[0]);
-  ImageListing test = list_images(files.test[0]);
-  relabel(test, train, files.test[0]);
-  keep_first(train, wanted(request.train_size, static_cast<std::int64_t>(train.entries.size()),
-                           request, "training"));
-  keep_first(test, wanted(request.test_size, static_cast<std::int64_t>(test.entries.size()),
-                          request, "test"));
+std::int64_t size_of(const ImageListing& listing) {
+  return static_cast<std::int64_t>(listing.entries.size());
+}
+
+std::unique_ptr<DataSplits> make_pictures(ImageListing train, ImageListing test,
+                                          const DataRequest& request,
+                                          const std::filesystem::path& found_at) {
+  drop_first(train, left_out(size_of(train), request));
+  keep_first(train, wanted(request.train_size, size_of(train), request, "training"));
+  keep_first(test, wanted(request.test_size, size_of(test), request, "test"));
   ImageFolderOptions options;
   if (request.image_size > 0) options.image_size = request.image_size;
   options.normalization =
@@ -154,8 +169,30 @@ std::unique_ptr<DataSplits> make_image_folder(const DataRequest& request) {
                          : request.augment == "crop-flip" ? ImageAugmentation::kCropFlip
                                                           : ImageAugmentation::kResizedCrop;
   splits->train = std::make_unique<ImageFolder>(std::move(train), options);
-  splits->found_at = files.folder;
+  splits->found_at = found_at;
   return splits;
+}
+
+std::unique_ptr<DataSplits> make_image_folder(const DataRequest& request) {
+  check_request(request);
+  const FoundFiles files = locate(request.name, request.search);
+  ImageListing train = list_images(files.train[0]);
+  ImageListing test = list_images(files.test[0]);
+  relabel(test, train, files.test[0]);
+  return make_pictures(std::move(train), std::move(test), request, files.folder);
+}
+
+std::unique_ptr<DataSplits> make_image_list(const DataRequest& request) {
+  check_request(request);
+  const FoundFiles files = locate(request.name, request.search);
+  ImageListing train = read_image_list(files.train[0]);
+  ImageListing test = read_image_list(files.test[0]);
+  if (test.class_names.size() > train.class_names.size()) {
+    throw FileError(files.test[0].string() + ": label " + test.class_names.back() +
+                    " is not among those of the training set, 0 to " + train.class_names.back());
+  }
+  test.class_names = train.class_names;
+  return make_pictures(std::move(train), std::move(test), request, files.folder);
 }
 
 std::unique_ptr<DataSplits> make_synthetic(const DataRequest& request) {
@@ -166,6 +203,9 @@ std::unique_ptr<DataSplits> make_synthetic(const DataRequest& request) {
   if (request.normalize != "auto") {
     throw ConfigError("--normalize " + request.normalize +
                       ": synthetic data are generated with mean 0; leave --normalize out");
+  }
+  if (request.train_skip > 0) {
+    throw ConfigError("--train-skip: synthetic data are generated, there is nothing to leave out");
   }
   SampleShape shape = request.synthetic_shape;
   if (request.image_size > 0) shape.height = shape.width = request.image_size;
@@ -201,6 +241,8 @@ const DataRegistry& data_sets() {
                       {"cifar-100", "60,000 colour pictures, 32 x 32, 100 classes", make_cifar_100},
                       {"image-folder", "JPEG and PNG pictures in train/<class>/ and val/<class>/",
                        make_image_folder},
+                      {"image-list", "JPEG and PNG pictures named in train_list.txt, val_list.txt",
+                       make_image_list},
                       {"synthetic", "generated, learnable data of any shape and number of classes",
                        make_synthetic},
                   });

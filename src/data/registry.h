@@ -17,8 +17,11 @@ struct DataRequest {
   std::string name;
   std::vector<std::filesystem::path> search;  // folders to look in, in this order
 
-  // Use only the first so many samples; 0: all. In an image folder the first are counted taking
-  // one picture of each class in turn. `synthetic` makes that many, 60,000 and 10,000 for 0.
+  // Leave out the first so many training samples, which others use to validate.
+  std::int64_t train_skip = 0;
+  // Use only the first so many samples of the rest; 0: all. In an image folder the first are
+  // counted taking one picture of each class in turn. `synthetic` makes that many, 60,000 and
+  // 10,000 for 0.
   std::int64_t train_size = 0;
   std::int64_t test_size = 0;
 
@@ -41,9 +44,9 @@ struct DataSplits {
   std::filesystem::path found_at;  // empty for generated data
 };
 
-// fashion-mnist, mnist, cifar-10, cifar-100, image-folder, synthetic. make(name, request) reads
-// the files (pictures of image folders are only listed) and throws FileError when one is missing
-// or damaged, ConfigError when the request does not suit the set.
+// fashion-mnist, mnist, cifar-10, cifar-100, image-folder, image-list, synthetic. make(name,
+// request) reads the files (pictures of image folders are only listed) and throws FileError when
+// one is missing or damaged, ConfigError when the request does not suit the set.
 using DataRegistry = Registry<DataSplits, const DataRequest&>;
 const DataRegistry& data_sets();
 

@@ -6,6 +6,7 @@
 #include "data/cifar.h"
 #include "data/idx.h"
 #include "data/image_folder.h"
+#include "data/image_list.h"
 #include "data/locate.h"
 
 namespace cohort {
@@ -54,14 +55,18 @@ void survey_cifar(const FoundFiles& files, CifarKind kind, DataReport& report) {
   report.test = records(files.test);
 }
 
-void survey_images(const FoundFiles& files, DataReport& report) {
-  const ImageListing train = list_images(files.train[0]);
-  ImageListing test = list_images(files.test[0]);
-  relabel(test, train, files.test[0]);
+void survey_listings(const ImageListing& train, const ImageListing& test, DataReport& report) {
   report.shape = {3, 224, 224};
   report.classes = static_cast<std::int64_t>(train.class_names.size());
   report.train = static_cast<std::int64_t>(train.entries.size());
   report.test = static_cast<std::int64_t>(test.entries.size());
+}
+
+void survey_folder(const FoundFiles& files, DataReport& report) {
+  const ImageListing train = list_images(files.train[0]);
+  ImageListing test = list_images(files.test[0]);
+  relabel(test, train, files.test[0]);
+  survey_listings(train, test, report);
 }
 
 void note_counts(DataReport& report) {
@@ -91,7 +96,9 @@ DataReport survey_one(const std::string& name, std::span<const fs::path> search)
     } else if (name == "cifar-100") {
       survey_cifar(files, CifarKind::kHundred, report);
     } else if (name == "image-folder") {
-      survey_images(files, report);
+      survey_folder(files, report);
+    } else if (name == "image-list") {
+      survey_listings(read_image_list(files.train[0]), read_image_list(files.test[0]), report);
     } else {
       survey_idx(files, report);
     }

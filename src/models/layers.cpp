@@ -61,10 +61,11 @@ at::Tensor Conv2d::operator()(const at::Tensor& input) const {
                     both(dilation_), groups_);
 }
 
-BatchNorm2d::BatchNorm2d(const Scope& scope, std::int64_t channels, double epsilon, double momentum)
+BatchNorm2d::BatchNorm2d(const Scope& scope, std::int64_t channels, double epsilon, double momentum,
+                         double initial_weight)
     : store_(&scope.store()), epsilon_(epsilon), momentum_(momentum) {
   weight_ = store_->add_parameter(scope.name("weight"), {channels}, ParameterKind::kNormalization,
-                                  constant(1.0));
+                                  constant(initial_weight));
   bias_ = store_->add_parameter(scope.name("bias"), {channels}, ParameterKind::kNormalization,
                                 constant(0.0));
   const at::TensorOptions like = weight_->value.options().requires_grad(false);

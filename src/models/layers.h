@@ -51,7 +51,7 @@ class Conv2d {
 class BatchNorm2d {
  public:
   BatchNorm2d(const Scope& scope, std::int64_t channels, double epsilon = 1e-5,
-              double momentum = 0.1);
+              double momentum = 0.1, double initial_weight = 1.0);
   at::Tensor operator()(const at::Tensor& input) const;
 
  private:

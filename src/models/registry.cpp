@@ -73,6 +73,8 @@ const ModelRegistry& models() {
            resnet<ResNetVariant::kWideResNet50>},
           {"se_resnext50_32x4d", "ResNeXt-50 with squeeze-and-excitation; 27.6 M parameters",
            resnet<ResNetVariant::kSeResNeXt50>},
+          {"dist_resnet50", "ResNet-50 for large batches: blocks begin as their shortcuts; 25.6 M",
+           resnet<ResNetVariant::kDistResNet50>},
           {"vgg11", "VGG, 11 layers; 132.9 M parameters", variant_of<make_vgg, 11, false>},
           {"vgg13", "VGG, 13 layers; 133.0 M parameters", variant_of<make_vgg, 13, false>},
           {"vgg16", "VGG, 16 layers; 138.4 M parameters", variant_of<make_vgg, 16, false>},

@@ -9,9 +9,10 @@ namespace {
 
 // Adds the convolution and bn<number>.
 void add_convolution(Sequential& branch, const Scope& scope, int number, Conv2d convolution,
-                     std::int64_t out_channels) {
+                     std::int64_t out_channels, double norm_weight = 1.0) {
   branch.add(std::move(convolution));
-  branch.add(BatchNorm2d(scope / ("bn" + std::to_string(number)), out_channels));
+  branch.add(
+      BatchNorm2d(scope / ("bn" + std::to_string(number)), out_channels, 1e-5, 0.1, norm_weight));
 }
 
 }  // namespace
@@ -47,7 +48,8 @@ ResidualBlock::ResidualBlock(const Scope& scope, std::int64_t in_channels, std::
                             .weight_initializer = initializer}),
                     width);
     branch_.add(relu_in_place);
-    add_convolution(branch_, scope, 3, Conv2d(scope / "conv3", width, out, 1, pointwise), out);
+    add_convolution(branch_, scope, 3, Conv2d(scope / "conv3", width, out, 1, pointwise), out,
+                    options.last_norm_weight);
   } else {
     Conv2dOptions spatial = {
         .stride = stride, .padding = 1, .bias = false, .weight_initializer = initializer};
@@ -55,7 +57,8 @@ ResidualBlock::ResidualBlock(const Scope& scope, std::int64_t in_channels, std::
                     planes);
     branch_.add(relu_in_place);
     spatial.stride = 1;
-    add_convolution(branch_, scope, 2, Conv2d(scope / "conv2", planes, planes, 3, spatial), planes);
+    add_convolution(branch_, scope, 2, Conv2d(scope / "conv2", planes, planes, 3, spatial), planes,
+                    options.last_norm_weight);
   }
   if (options.squeeze_excitation > 0) {
     gate_.emplace(scope / "se", out, options.squeeze_excitation, initializer);

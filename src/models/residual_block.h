@@ -26,6 +26,7 @@ struct ResidualBlockOptions {
   std::int64_t groups = 1;
   std::int64_t base_width = 64;         // with groups, the 3x3's width (ResNeXt, wide ResNet)
   std::int64_t squeeze_excitation = 0;  // reduction factor; 0: none
+  double last_norm_weight = 1.0;  // of the branch, at the start; 0: a block begins as its shortcut
   Initializer convolution_initializer = {};
 };
 

@@ -46,6 +46,11 @@ Plan plan_of(ResNetVariant variant) {
     case ResNetVariant::kSeResNeXt50:
       grouped.squeeze_excitation = 16;
       return {"se_resnext50_32x4d", {3, 4, 6, 3}, grouped};
+    case ResNetVariant::kDistResNet50: {
+      ResidualBlockOptions shortcuts = bottleneck;
+      shortcuts.last_norm_weight = 0;
+      return {"dist_resnet50", {3, 4, 6, 3}, shortcuts};
+    }
   }
   COHORT_CHECK(false, "unhandled ResNet variant");
   return {};

@@ -18,6 +18,7 @@ enum class ResNetVariant {
   kResNeXt50,
   kWideResNet50,
   kSeResNeXt50,
+  kDistResNet50,  // ResNet-50 whose blocks begin as their shortcuts (Goyal et al., 2017)
 };
 
 std::unique_ptr<Model> make_resnet(const ModelOptions& options, at::Generator generator,

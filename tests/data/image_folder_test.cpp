@@ -74,6 +74,19 @@ TEST(ImageFolder, APartOfASetHasAllItsClasses) {
   EXPECT_EQ(listing.entries[2].file, "a2");
 }
 
+TEST(ImageFolder, LeavingOutTheFirstIsTheRestOfKeepingThem) {
+  ImageListing listing;
+  listing.class_names = {"a", "b"};
+  for (const auto& [file, label] : std::vector<std::pair<const char*, int>>{
+           {"a1", 0}, {"a2", 0}, {"a3", 0}, {"b1", 1}, {"b2", 1}}) {
+    listing.entries.push_back({file, label});
+  }
+  drop_first(listing, 3);
+  ASSERT_EQ(listing.entries.size(), 2U);
+  EXPECT_EQ(listing.entries[0].file, "a3");
+  EXPECT_EQ(listing.entries[1].file, "b2");
+}
+
 #ifdef COHORT_WITH_JPEG
 TEST(ImageFolder, EveryAugmentationKeepsAFlatPictureFlat) {
   const TemporaryFolder folder;

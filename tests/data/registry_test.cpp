@@ -27,9 +27,9 @@ void write_small_cifar(const TemporaryFolder& folder) {
   folder.write("cifar-100-binary/test.bin", cifar_records(7, true));
 }
 
-TEST(DataRegistry, ListsTheSixSets) {
+TEST(DataRegistry, ListsTheSevenSets) {
   EXPECT_THAT(data_sets().names(), ElementsAre("fashion-mnist", "mnist", "cifar-10", "cifar-100",
-                                               "image-folder", "synthetic"));
+                                               "image-folder", "image-list", "synthetic"));
   EXPECT_THROW(load_data(request_of("mnits", "/")), ConfigError);
 }
 
@@ -160,6 +160,35 @@ TEST(DataRegistry, SizesNormalisationAndImageSizeAreObeyed) {
   request.train_size = 0;
   request.image_size = 100000;
   EXPECT_THROW(load_data(request), ConfigError);
+}
+
+TEST(DataRegistry, TheFirstTrainingSamplesCanBeLeftOut) {
+  const TemporaryFolder folder;
+  write_small_mnist(folder, "MNIST_data/", 12, 5);
+  DataRequest request = request_of("mnist", folder.path() / "MNIST_data");
+  const auto whole = load_data(request);
+  request.train_skip = 3;
+  auto rest = load_data(request);
+  ASSERT_EQ(rest->train->size(), 9);
+  EXPECT_EQ(rest->test->size(), 5);
+  for (std::int64_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(rest->train->label(i), whole->train->label(i + 3));
+    EXPECT_EQ(read_sample(*rest->train, i), read_sample(*whole->train, i + 3));
+  }
+  request.train_size = 2;  // of those that are left
+  rest = load_data(request);
+  ASSERT_EQ(rest->train->size(), 2);
+  EXPECT_EQ(rest->train->label(0), 3);
+  request.train_size = 10;
+  EXPECT_THAT(message_of<ConfigError>([&] { load_data(request); }),
+              HasSubstr("has 9 training samples"));
+  request.train_skip = 12;
+  EXPECT_THAT(message_of<ConfigError>([&] { load_data(request); }),
+              HasSubstr("leaving out the first 12 leaves none"));
+  DataRequest generated;
+  generated.name = "synthetic";
+  generated.train_skip = 1;
+  EXPECT_THROW(load_data(generated), ConfigError);
 }
 
 TEST(DataRegistry, SyntheticDataNeedNoFolder) {

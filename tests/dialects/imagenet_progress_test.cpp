@@ -2,35 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <sstream>
 
+#include "dialects/memory.h"
+
 namespace cohort {
 namespace {
-
-// A stream into memory.
-class Memory {
- public:
-  Memory() : stream_(::open_memstream(&data_, &size_)) {}
-  ~Memory() {
-    std::fclose(stream_);
-    std::free(data_);  // NOLINT: open_memstream allocates with malloc
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-
-  std::FILE* stream() { return stream_; }
-  std::string text() {
-    std::fflush(stream_);
-    return {data_, size_};
-  }
-
- private:
-  char* data_ = nullptr;
-  std::size_t size_ = 0;
-  std::FILE* stream_;
-};
 
 constexpr Step kEpoch = 3;  // steps
 

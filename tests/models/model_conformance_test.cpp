@@ -120,6 +120,24 @@ TEST(GoogLeNet, HasTwoAuxiliaryOutputsOfWeightThreeTenthsInTraining) {
   EXPECT_EQ(model->auxiliary()[1].weight, 0.3);
 }
 
+// Goyal et al. 2017, section 5.1: the network begins as one with the signal through the shortcuts.
+TEST(DistResNet, BlocksBeginAsTheirShortcuts) {
+  const ModelOptions options = small_options("dist_resnet50", 64);
+  const auto model = models().make("dist_resnet50", options, seeded(1));
+  const auto usual = models().make("resnet50", options, seeded(1));
+  int zero = 0;
+  for (std::size_t i = 0; i < model->store().parameters().size(); ++i) {
+    const Parameter& parameter = model->store().parameters()[i];
+    if (parameter.name.ends_with("bn3.weight")) {
+      EXPECT_EQ(parameter.value.abs().max().item<float>(), 0) << parameter.name;
+      ++zero;
+    } else {
+      EXPECT_TRUE(parameter.value.equal(usual->store().parameters()[i].value)) << parameter.name;
+    }
+  }
+  EXPECT_EQ(zero, 3 + 4 + 6 + 3);
+}
+
 TEST(Mlp, TakesAnyShapeWithItsNumberOfInputs) {
   const auto model = models().make("mlp-100", usual_options("mlp-100"), seeded(1));
   EXPECT_EQ(model->forward(at::randn({3, 784})).sizes(), (at::IntArrayRef{3, 10}));

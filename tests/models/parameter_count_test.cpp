@@ -35,6 +35,7 @@ const std::map<std::string, std::int64_t>& published_counts() {
       {"resnext50_32x4d", 25'028'904},
       {"wide_resnet50_2", 68'883'240},
       {"se_resnext50_32x4d", 27'559'896},
+      {"dist_resnet50", 25'557'032},
       {"vgg11", 132'863'336},
       {"vgg13", 133'047'848},
       {"vgg16", 138'357'544},
