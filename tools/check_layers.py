@@ -17,26 +17,30 @@ import sys
 import tempfile
 
 TORCH_FREE = {
-    "core", "config", "metrics", "storage", "transport", "collectives", "topology", "compressors",
-    "optimizers", "schedules", "data", "launch",
+    "core", "config", "metrics", "storage", "network", "transport", "collectives", "topology",
+    "compressors", "optimizers", "schedules", "data", "server", "serving", "report", "launch",
 }
 ALLOWED = {  # layer: what it may include, besides itself
     "core": set(),
     "config": {"core"},
     "metrics": {"core"},
     "storage": {"core"},
-    "transport": {"core"},
+    "network": {"core"},
+    "transport": {"core", "network"},
     "collectives": {"core", "transport"},
     "topology": {"core"},
     "compressors": {"core"},
     "optimizers": {"core"},
     "schedules": {"core"},
     "data": {"core", "storage"},
-    "launch": {"core", "transport", "collectives"},
+    "server": {"core", "network", "storage", "optimizers", "schedules"},
+    "serving": {"core", "network", "server", "storage"},
+    "report": {"core", "metrics", "storage"},
+    "launch": {"core", "network", "transport", "collectives"},
     "models": {"core"},
-    "methods": {"core", "transport", "collectives", "topology", "compressors", "optimizers",
-                "schedules", "models"},
-    "engine": TORCH_FREE - {"launch"} | {"models", "methods"},
+    "methods": {"core", "network", "transport", "collectives", "topology", "compressors",
+                "optimizers", "schedules", "server", "serving", "models"},
+    "engine": TORCH_FREE - {"launch", "report"} | {"models", "methods"},
     "dialects": {"core", "config", "metrics", "engine"},
     "apps": TORCH_FREE | {"models", "methods", "engine", "dialects"},
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/bench_all_reduce.h"
+#include "apps/bench_push_pull.h"
 #include "apps/bench_scaling.h"
 #include "apps/bench_setup.h"
 #include "apps/command.h"
@@ -62,6 +63,7 @@ void add_bench(CLI::App& program, Invocation&) {
   step->callback([parsed] { run_step_bench(*parsed); });
   add_scaling_bench(*command);
   add_all_reduce_bench(*command);
+  add_push_pull_bench(*command);
 }
 
 }  // namespace cohort

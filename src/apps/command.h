@@ -20,7 +20,12 @@ void add_export(CLI::App& program, Invocation& invocation);
 void add_list(CLI::App& program, Invocation& invocation);
 void add_data(CLI::App& program, Invocation& invocation);
 void add_launch(CLI::App& program, Invocation& invocation);
+void add_serve_parameters(CLI::App& program, Invocation& invocation);
+void add_token(CLI::App& program, Invocation& invocation);
 void add_imagenet(CLI::App& program, Invocation& invocation);
+void add_mnist(CLI::App& program, Invocation& invocation);
+void add_dist_train(CLI::App& program, Invocation& invocation);
 void add_bench(CLI::App& program, Invocation& invocation);
+void add_plot(CLI::App& program, Invocation& invocation);
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "apps/version.h"
+#include "core/error.h"
 #include "launch/environment.h"
 
 namespace cohort {
@@ -72,7 +74,8 @@ int launched_processes() {
 std::string default_engine() {
   const std::optional<Place> place = own_place();
   if (!place || place->size == 1) return "threads";
-  return place->source == "torchrun" ? "processes" : "mpi";
+  if (place->source != "torchrun") return "mpi";
+  return place->local_size > 0 && place->local_size < place->size ? "tcp" : "processes";
 }
 
 nlohmann::json describe_host() {
@@ -87,7 +90,27 @@ nlohmann::json describe_host() {
           {"libtorch", libtorch_version()}};
 }
 
+bool take_place_from_launcher(RunConfig& config) {
+  const std::string servers = text_of("COHORT_SERVERS");
+  if (servers.empty()) return false;
+  const auto number = [](const char* name, std::int64_t& into) {
+    const std::string text = text_of(name);
+    const char* end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, into);
+    if (parsed.ec != std::errc{} || parsed.ptr != end || into < 0) {
+      throw ConfigError(std::string(name) + " must be a number, got '" + text +
+                        "': start workers with cohort launch, or unset COHORT_SERVERS");
+    }
+  };
+  config.servers = servers;
+  number("COHORT_RANK", config.rank);
+  number("COHORT_WORKERS", config.workers);
+  return true;
+}
+
 const std::atomic<bool>& stop_requested() { return stop_flag; }
+
+void request_stop() { stop_flag = true; }
 
 void watch_signals() {
   struct sigaction action = {};

@@ -20,15 +20,21 @@ void set_compute_threads(RunConfig& config, const Model& model, int workers_here
 int launched_processes();
 
 // The engine when the user left it to us: for a process that a launcher started among others mpi,
-// or processes for torchrun; else threads.
+// for torchrun processes on one host and tcp on several; else threads.
 std::string default_engine();
 
 // Host, CPU, cores, versions: what a reader of run.json needs to place its figures.
 nlohmann::json describe_host();
 
+// What `cohort launch --servers` tells a worker: COHORT_SERVERS, COHORT_RANK, COHORT_WORKERS.
+// Writes them into the configuration; false when there are none.
+bool take_place_from_launcher(RunConfig& config);
+
 // True after Ctrl-C or SIGTERM; a second one ends the program at once.
 const std::atomic<bool>& stop_requested();
 void watch_signals();
+// As if somebody had pressed Ctrl-C.
+void request_stop();
 
 bool is_terminal(std::FILE* stream);
 

@@ -10,6 +10,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/launcher_output.h"
+#include "launch/local_processes_job.h"
+#include "launch/local_processes_servers.h"
 #include "launch/mpirun.h"
 #include "launch/supervise.h"
 
@@ -28,6 +30,8 @@ void watch_launch_signals() {
 
 struct Flags {
   LaunchRequest request;
+  int servers = 0;
+  std::string state_dir;
   bool dry_run = false;
 };
 
@@ -43,7 +47,59 @@ void check_command(const CLI::App& program, const std::vector<std::string>& argu
   throw ConfigError(unknown_name("command to launch", arguments.front(), known));
 }
 
-int run_launch(const Flags& flags) {
+std::string hosts_advice(const Flags& flags) {
+  const std::string count = std::to_string(flags.request.processes);
+  const std::string begin =
+      "cohort launch starts such a job on this host alone: leave out --hosts, or make a secret "
+      "with "
+      "`cohort token > token`, copy it to the hosts, and start each process by hand with "
+      "--token-file token:";
+  if (flags.servers == 0) {
+    return begin + " RANK=0 WORLD_SIZE=" + count +
+           " MASTER_ADDR=HOST0 MASTER_PORT=29500 cohort train --engine tcp ..., and so on to "
+           "RANK=" +
+           std::to_string(flags.request.processes - 1) + "; or use --engine mpi";
+  }
+  return begin + " servers as `cohort serve-parameters --listen HOST:7000 --index 0 --workers " +
+         count +
+         "`, workers as `cohort train --method parameter-server --servers HOST:7000,... "
+         "--workers " +
+         count + " --rank 0`";
+}
+
+LocalControl local_control() {
+  return {.errors = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); },
+          .stops = [] { return static_cast<int>(stops); },
+          .environment = environment_for_children(::environ)};
+}
+
+int dry_run(const std::vector<LocalProcess>& processes) {
+  for (const LocalProcess& process : processes) std::printf("%s\n", quoted(process).c_str());
+  return 0;
+}
+
+int run_local(const Flags& flags) {
+  const LocalJobRequest request{.processes = flags.request.processes,
+                                .program = flags.request.program,
+                                .arguments = flags.request.arguments};
+  const std::vector<LocalProcess> job = local_job(request);
+  if (flags.dry_run) return dry_run(job);
+  watch_launch_signals();
+  return run_local_job(job, local_control());
+}
+
+int run_servers(const Flags& flags) {
+  const LocalServersRequest request{.servers = flags.servers,
+                                    .workers = flags.request.processes,
+                                    .program = flags.request.program,
+                                    .arguments = flags.request.arguments,
+                                    .state_dir = flags.state_dir};
+  if (flags.dry_run) return dry_run(local_servers_job(request, "JOB_FOLDER").processes);
+  watch_launch_signals();
+  return run_local_servers(request, local_control());
+}
+
+int run_with_launcher(const Flags& flags) {
   const LaunchHost host = this_host([](const char* name) { return std::getenv(name); }, ::environ);
   const LaunchCommand command = launch_command(flags.request, host);
   if (flags.dry_run) {
@@ -73,6 +129,14 @@ int run_launch(const Flags& flags) {
   return result;
 }
 
+int run_launch(const Flags& flags) {
+  const std::string named = engine_in(flags.request.arguments);
+  const bool tcp = (named.empty() ? flags.request.engine : named) == "tcp";
+  if (!tcp && flags.servers == 0) return run_with_launcher(flags);
+  if (!flags.request.hosts_file.empty()) throw ConfigError(hosts_advice(flags));
+  return flags.servers > 0 ? run_servers(flags) : run_local(flags);
+}
+
 }  // namespace
 
 void add_launch(CLI::App& program, Invocation& invocation) {
@@ -80,17 +144,30 @@ void add_launch(CLI::App& program, Invocation& invocation) {
       program.add_subcommand("launch", "Run a command in many processes, on many hosts");
   const auto flags = std::make_shared<Flags>();
   LaunchRequest& request = flags->request;
-  command->add_option("-n", request.processes, "processes in all")->required();
+  command->add_option("-n", request.processes, "processes in all; with --servers: workers")
+      ->required();
+  command
+      ->add_option("--servers", flags->servers,
+                   "also start so many parameter servers, for --method parameter-server")
+      ->check(CLI::Range(0, 1024));
+  command->add_option("--state-dir", flags->state_dir,
+                      "where the servers keep snapshots; default: a folder for this job alone");
   command->add_option("--hosts", request.hosts_file,
                       "file with a line for each host: node1 slots=4; default: this machine");
-  command->add_option("--engine", request.engine, "given to a train that names none")
+  command
+      ->add_option("--engine", request.engine,
+                   "given to a train that names none; tcp needs no mpirun")
       ->capture_default_str();
   command->add_option("--with", request.launcher, "mpirun, srun or auto")->capture_default_str();
   command->add_option("--agent", request.agent, "what reaches another host instead of ssh");
   command->add_flag("--oversubscribe", request.oversubscribe, "allow more processes than slots");
   command->add_flag("--dry-run", flags->dry_run, "print the launcher's command and do nothing");
   command->add_option("command", request.arguments, "after --: train and its flags")->required();
-  command->footer("Example: cohort launch -n 2 -- train --model resnet20 --method all-reduce");
+  command->footer(
+      "Examples:\n"
+      "  cohort launch -n 2 -- train --model resnet20 --method all-reduce\n"
+      "  cohort launch --engine tcp -n 2 -- train --model resnet20 --method all-reduce\n"
+      "  cohort launch --servers 1 -n 2 -- train --model resnet20 --method parameter-server");
   command->callback([&program, &invocation, flags] {
     check_command(program, flags->request.arguments);
     flags->request.program = std::filesystem::read_symlink("/proc/self/exe");

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -11,6 +12,8 @@
 #include "apps/agreement.h"
 #include "apps/environment.h"
 #include "apps/run_summary.h"
+#include "apps/server_threads.h"
+#include "apps/serving.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/assemble.h"
@@ -19,12 +22,15 @@
 #include "engine/run_directory.h"
 #include "engine/worker.h"
 #include "launch/job.h"
+#include "launch/lone_job.h"
+#include "methods/server_access.h"
 #include "metrics/discard_sink.h"
 
 namespace cohort {
 namespace {
 
 constexpr int kInterrupted = 130;
+constexpr int kMostServers = 1024;
 
 // So that the run can be repeated and evaluated from anywhere.
 void make_paths_absolute(RunConfig& config) {
@@ -185,6 +191,7 @@ class Training {
     require_same_settings(processes, config_);
     check_method_suits(config_, job_);
     data_ = open_data(config_, data_search_path());
+    if (request_.complete) request_.complete(config_, *data_);
     require_same_data(processes, *data_);
     const auto model = build_model(config_, *data_->train, InitialWeights::kLater);
     set_compute_threads(config_, *model, job_.host_size());
@@ -196,8 +203,9 @@ class Training {
         from_first_process(processes, files_ ? resume_text(*files_, config_) : ""));
     auto members = job_.join();
     watch_signals();
+    const std::optional<ServerAccess> servers = reach_servers();
     run_workers(
-        config_, *data_, members, resume_ ? &*resume_ : nullptr,
+        config_, *data_, members, {resume_ ? &*resume_ : nullptr, servers ? &*servers : nullptr},
         [&](Worker& worker) { train_one(worker); },
         [](const std::string& text) {
           fmt::print(stderr, "cohort: {}\n", text);
@@ -205,6 +213,7 @@ class Training {
           ::_exit(1);
         });
     if (files_) finish();
+    if (server_threads_) server_threads_->wait();
     // A launcher ends the whole job when one process ends with another status than 0.
     processes.barrier(deadline_in(std::chrono::minutes(5)));
     if (outcome_.reason != StopReason::kInterrupted) return 0;
@@ -213,6 +222,34 @@ class Training {
   }
 
  private:
+  // Where the parameter servers are; those of this process are started here.
+  std::optional<ServerAccess> reach_servers() {
+    if (keeps_workers_in_step(config_.method)) return std::nullopt;
+    ServerAccess access;
+    access.wait_for_others = request_.wait_for_others;
+    access.note = say;
+    if (const std::optional<int> own = servers_to_start(config_)) {
+      access.job = random_job_id();
+      server_threads_ = std::make_unique<ServerThreads>(*own, static_cast<int>(config_.workers),
+                                                        access.job, [](const std::string&) {});
+      access.servers = server_threads_->addresses();
+      return access;
+    }
+    access.servers = parse_addresses(config_.servers);
+    access.job = job_id_of(find_job_name(config_.job));
+    access.credentials = find_credentials(config_.token_file, config_.tls_dir, config_.insecure);
+    access.runtime_folder = runtime_folder();
+    return access;
+  }
+
+  // Trouble with servers is said also to those who want no progress. From any thread.
+  static void say(const std::string& line) { fmt::print(stderr, "{}\n", line); }
+
+  // The worker whose records, progress and checkpoints are this process's.
+  bool speaks_for_us(const Worker& worker) const {
+    return files_.has_value() && worker.member().rank == job_.first_rank();
+  }
+
   void prepare_run(const Model& model) {
     files_.emplace(open_run(config_, request_));
     document_ = request_.resume.empty()
@@ -228,17 +265,29 @@ class Training {
   }
 
   void train_one(Worker& worker) {
-    if (!worker.is_first()) {
-      DiscardSink discard;
-      const auto silent = make_silent_progress();
-      Trainer trainer(worker.parts(*data_, discard, *silent), options(worker));
-      if (resume_) {
-        trainer.resume_at(resume_->step, nlohmann::json::parse(resume_->engine), resume_->source);
-      }
-      const TrainingOutcome outcome = trainer.run(stop_requested());
-      if (worker.member().rank == job_.first_rank()) outcome_ = outcome;
-      return;
+    try {
+      speaks_for_us(worker) ? train_and_tell(worker) : train_silently(worker);
+    } catch (...) {
+      // Others that are not asked anything between steps would train on without it.
+      if (!keeps_workers_in_step(config_.method)) request_stop();
+      throw;
     }
+  }
+
+  void train_silently(Worker& worker) {
+    DiscardSink discard;
+    const auto silent = make_silent_progress();
+    TrainerParts parts = worker.parts(*data_, discard, *silent);
+    if (parts.group.alone()) parts.test = nullptr;  // one of them is enough
+    Trainer trainer(parts, options(worker));
+    if (resume_) {
+      trainer.resume_at(resume_->step, nlohmann::json::parse(resume_->engine), resume_->source);
+    }
+    const TrainingOutcome outcome = trainer.run(stop_requested());
+    if (worker.member().rank == job_.first_rank()) outcome_ = outcome;
+  }
+
+  void train_and_tell(Worker& worker) {
     const Step steps_per_epoch = worker.order().steps_per_epoch();
     const auto progress = choose_progress(request_, config_, steps_per_epoch);
     for (const std::string& line : files_->notes) progress->note(line);
@@ -256,6 +305,9 @@ class Training {
     TrainerOptions options = worker.options();
     if (request_.record_when) {
       options.record_when = request_.record_when(worker.order().steps_per_epoch());
+    }
+    if (request_.evaluate_when) {
+      options.evaluate_when = request_.evaluate_when(worker.order().steps_per_epoch());
     }
     return options;
   }
@@ -287,6 +339,7 @@ class Training {
   std::optional<RunFiles> files_;  // of the first process
   nlohmann::json document_;
   std::optional<ResumePoint> resume_;
+  std::unique_ptr<ServerThreads> server_threads_;
   TrainingOutcome outcome_;  // of this process's first worker
 };
 
@@ -301,7 +354,8 @@ void check_names(const RunConfig& config) {
   parse_device(config.device);
 }
 
-std::unique_ptr<Job> join_job(RunConfig& config) {
+std::unique_ptr<Job> join_job(RunConfig& config, const std::vector<std::string>& addresses,
+                              int process) {
   if (config.engine == "auto") config.engine = default_engine();
   engines().find(config.engine);
   const int processes = launched_processes();
@@ -320,10 +374,66 @@ std::unique_ptr<Job> join_job(RunConfig& config) {
           "--engine threads");
     }
   }
-  auto job = engines().make(config.engine, {.workers = static_cast<int>(config.workers)});
+  JobOptions options;
+  options.workers = static_cast<int>(config.workers);
+  if (config.engine == "tcp") {
+    options.job = config.job;
+    options.meet = config.meet;
+    for (const std::string& address : addresses) {
+      options.addresses.push_back(parse_address(address));
+    }
+    if (!addresses.empty()) {  // started by hand, one after another
+      options.process = process;
+      options.start_timeout =
+          std::chrono::duration_cast<std::chrono::milliseconds>(patience(config));
+    }
+    options.credentials = find_credentials(config.token_file, config.tls_dir, config.insecure);
+    options.note = [](const std::string& line) { fmt::print(stderr, "cohort: {}\n", line); };
+  }
+  auto job = engines().make(config.engine, options);
   config.workers = job->size();
   return job;
 }
+
+std::optional<int> servers_to_start(const RunConfig& config) {
+  int servers = 0;
+  const char* end = config.servers.data() + config.servers.size();
+  const auto parsed = std::from_chars(config.servers.data(), end, servers);
+  if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
+  if (servers >= 1 && servers <= kMostServers) return servers;
+  throw ConfigError("--servers takes a number from 1 to " + std::to_string(kMostServers) +
+                    ", or addresses: host:port,host:port; got '" + config.servers + "'");
+}
+
+namespace {
+
+// This worker's part of a job whose workers know only the servers.
+std::unique_ptr<Job> join_servers(RunConfig& config, bool launched) {
+  static_cast<void>(parse_addresses(config.servers));  // is what it should be
+  if (config.workers < 1) {
+    throw ConfigError("give --workers: how many workers the servers at " + config.servers +
+                      " have, the same for all");
+  }
+  if (config.rank < 0 && config.workers == 1) config.rank = 0;
+  if (config.rank < 0 || config.rank >= config.workers) {
+    throw ConfigError("give each worker its --rank from 0 to " +
+                      std::to_string(config.workers - 1));
+  }
+  config.engine = "threads";
+  const auto workers = static_cast<int>(config.workers);
+  return make_lone_job(static_cast<Rank>(config.rank), workers, launched ? workers : 1);
+}
+
+// Each worker of such a job has a run directory of its own.
+TrainRequest own_request(TrainRequest request, std::int64_t rank) {
+  if (rank <= 0) return request;
+  const std::string suffix = "-worker" + std::to_string(rank);
+  if (!request.name.empty()) request.name += suffix;
+  if (!request.resume.empty()) request.resume += suffix;
+  return request;
+}
+
+}  // namespace
 
 void check_method_suits(const RunConfig& config, const Job& job) {
   if (config.method == "local" && job.size() > 1) {
@@ -333,6 +443,11 @@ void check_method_suits(const RunConfig& config, const Job& job) {
   if (config.method == "data-parallel" && job.processes() > 1) {
     throw ConfigError("--method data-parallel lives in one process, but there are " +
                       std::to_string(job.processes()) + ": use --method all-reduce");
+  }
+  if (!keeps_workers_in_step(config.method) && job.processes() > 1) {
+    throw ConfigError("--method " + config.method +
+                      " has workers that know only the servers: "
+                      "start it with cohort launch --servers, or give --servers host:port");
   }
 }
 
@@ -366,9 +481,14 @@ int train(RunConfig config, const TrainRequest& request,
   make_paths_absolute(config);
   check_config(config);
   check_names(config);
-  const std::unique_ptr<Job> job = join_job(config);
+  const bool alone = !keeps_workers_in_step(config.method);
+  const bool launched = alone && take_place_from_launcher(config);
+  const bool remote = alone && (launched || !servers_to_start(config));
+  const std::unique_ptr<Job> job = remote ? join_servers(config, launched)
+                                          : join_job(config, request.addresses, request.process);
+  const TrainRequest own = remote ? own_request(request, config.rank) : request;
   try {
-    return Training(config, request, arguments, *job).run();
+    return Training(config, own, arguments, *job).run();
   } catch (const std::exception& error) {
     // So that processes which wait for this one end as well, and say why.
     job->between_processes().leave("process " + std::to_string(job->process()) +

@@ -1,0 +1,186 @@
+#include "dialects/dist_train.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "apps/command.h"
+#include "apps/dist_train_flags.h"
+#include "apps/serving.h"
+#include "apps/training.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "dialects/dist_train_progress.h"
+#include "dialects/native_command.h"
+#include "engine/assemble.h"
+#include "engine/device.h"
+#include "engine/run_directory.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+// All variables that may concern us, by the program's own rule: those with PADDLE_ in their names.
+Variables find_variables() {
+  Variables variables;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string name = text.substr(0, equals);
+    const bool ours = name.find("PADDLE_") != std::string::npos || name == "TRAINING_ROLE" ||
+                      name == "POD_IP" || name == "FLAGS_selected_gpus" || name == "CPU_NUM";
+    if (ours) variables[name] = text.substr(equals + 1);
+  }
+  return variables;
+}
+
+PaddleSurroundings find_surroundings(const DistTrainFlags& flags) {
+  PaddleSurroundings around;
+  around.variables = find_variables();
+  around.gpus = cuda_device_count();
+  around.models = models().names();
+  std::error_code ignored;
+  around.list_files =
+      fs::is_regular_file(fs::path(paddle_data_dir(flags)) / "train_list.txt", ignored);
+  return around;
+}
+
+ServeRequest serve_request(const DistTrainCommand& command, const DistTrainTranslation& job) {
+  ServeRequest request;
+  const PaddleCluster& cluster = job.cluster;
+  request.listen = parse_address(cluster.servers[static_cast<std::size_t>(cluster.index)]);
+  request.index = cluster.index;
+  request.workers = cluster.trainers;
+  request.job = find_job_name(job.config.job);
+  request.state_dir = command.state_dir;
+  request.idle_exit = std::chrono::milliseconds(static_cast<std::int64_t>(command.idle_exit * 1e3));
+  return request;
+}
+
+int serve(const DistTrainCommand& command, const DistTrainTranslation& job) {
+  ServeRequest request = serve_request(command, job);
+  request.credentials =
+      find_credentials(job.config.token_file, job.config.tls_dir, job.config.insecure);
+  fmt::print(stderr, "PSERVER {} of {} at {}: waiting for {} trainer{}\n", job.cluster.index,
+             job.cluster.servers.size(), request.listen.text(), job.cluster.trainers,
+             job.cluster.trainers == 1 ? "" : "s");
+  return serve_parameters(request);
+}
+
+void explain(const DistTrainCommand& command, const DistTrainTranslation& job) {
+  if (job.cluster.is_server) {
+    const ServeRequest request = serve_request(command, job);
+    std::vector<std::string> words = {"cohort",    "serve-parameters",
+                                      "--listen",  request.listen.text(),
+                                      "--index",   std::to_string(request.index),
+                                      "--workers", std::to_string(request.workers)};
+    if (!command.state_dir.empty()) {
+      words.insert(words.end(), {"--state-dir", command.state_dir});
+    }
+    fmt::print("{}\n", shell_line(words));
+    return;
+  }
+  std::vector<std::string> extra;
+  if (!command.name.empty()) extra = {"--name", command.name};
+  const std::string runs = command.runs_dir_for(job.revision);
+  if (runs != "runs") extra.insert(extra.end(), {"--runs-dir", runs});
+  fmt::print("{}\n", shell_line(native_command(job.config, extra)));
+}
+
+// A pass ends with the data, also where --iterations is more.
+void set_length(const DistTrainTranslation& job, RunConfig& config, const DataSplits& data) {
+  if (job.iterations == 0) return;
+  const auto workers = static_cast<int>(std::max<std::int64_t>(1, config.workers));
+  const std::int64_t batch = batch_of_all(config, workers);
+  const std::int64_t samples = data.train->size();
+  config.iterations =
+      job.passes * pass_steps(job.iterations, std::max<Step>(1, (samples + batch - 1) / batch));
+}
+
+TrainRequest train_request(const DistTrainCommand& command, const DistTrainTranslation& job) {
+  TrainRequest request;
+  request.name = command.name;
+  request.runs_dir = command.runs_dir_for(job.revision);
+  request.resume = command.flags.checkpoint;
+  request.addresses = job.cluster.trainers_at;
+  request.process = job.cluster.index;
+  const auto options = [job](const RunConfig& config, Step steps_per_epoch) {
+    const bool together = job.cluster.method != PaddleMethod::kServers;
+    return DistTrainProgressOptions{
+        .revision = job.revision,
+        .passes = job.passes,
+        .steps_per_pass = pass_steps(job.iterations, steps_per_epoch),
+        .skip_batches = job.skip_batches,
+        .ranks = together ? static_cast<int>(std::max<std::int64_t>(1, config.workers)) : 1};
+  };
+  request.complete = [job](RunConfig& config, const DataSplits& data) {
+    set_length(job, config, data);
+  };
+  const Clock::time_point began = Clock::now();
+  request.make_progress = [options, began](const RunConfig& config, Step steps_per_epoch) {
+    return make_dist_train_progress(stdout, stderr, options(config, steps_per_epoch),
+                                    [began] { return seconds_between(began, Clock::now()); });
+  };
+  request.record_when = [options](Step steps_per_epoch) {
+    return dist_train_record_when(options({}, steps_per_epoch));
+  };
+  request.evaluate_when = [job](Step steps_per_epoch) {
+    return dist_train_evaluate_when(job.first_tested, pass_steps(job.iterations, steps_per_epoch));
+  };
+  return request;
+}
+
+// The same flags again, but for what may change when a run goes on.
+void check_resumable(const std::string& run, RunConfig config) {
+  if (!fs::exists(fs::path(run) / "run.json")) return;  // train() says so, and where it looked
+  for (std::string* path : {&config.data_dir, &config.init}) {
+    if (!path->empty()) *path = fs::absolute(*path).lexically_normal().string();
+  }
+  const RunConfig before = read_run_config(run);
+  const std::vector<std::string>& free = changeable_on_resume();
+  for (const ConfigField& field : config_fields()) {
+    const std::string was = field_text(before, field);
+    if (was == field_text(config, field)) continue;
+    if (std::find(free.begin(), free.end(), field.name) != free.end()) continue;
+    throw ConfigError(fmt::format(
+        "--checkpoint {}: that run has --{} {}, these flags say {}; give it the flags it was begun "
+        "with",
+        run, field.name, was, field_text(config, field)));
+  }
+}
+
+int run_dist_train(const DistTrainCommand& command, const std::vector<std::string>& arguments) {
+  const DistTrainFlags flags = command.finished_flags();
+  const DistTrainTranslation job = translate(flags, find_surroundings(flags));
+  if (!command.explain) {
+    for (const std::string& line : job.opening) fmt::print("{}\n", line);
+    std::fflush(stdout);
+  }
+  for (const std::string& line : job.notes) fmt::print(stderr, "{}\n", line);
+  if (command.explain) {
+    explain(command, job);
+    return 0;
+  }
+  if (job.cluster.is_server) return serve(command, job);
+  if (!flags.checkpoint.empty()) check_resumable(flags.checkpoint, job.config);
+  return train(job.config, train_request(command, job), arguments);
+}
+
+}  // namespace
+
+void add_dist_train(CLI::App& program, Invocation& invocation) {
+  CLI::App* command = program.add_subcommand(
+      "dist_train",
+      "Train as PaddlePaddle's distributed image classification does, with its flags and output");
+  auto parsed = std::make_shared<DistTrainCommand>(*command);
+  command->callback([parsed, &invocation] {
+    invocation.exit_status = run_dist_train(*parsed, invocation.arguments);
+  });
+}
+
+}  // namespace cohort

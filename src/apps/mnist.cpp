@@ -1,0 +1,185 @@
+#include "dialects/mnist.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "apps/command.h"
+#include "apps/serving.h"
+#include "apps/training.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "dialects/mnist_progress.h"
+#include "dialects/native_command.h"
+
+namespace cohort {
+namespace {
+
+constexpr const char* kExample =
+    R"(Example, as the original's guide has it but for the program's name:
+
+    cohort mnist --ps_hosts=10.10.10.94:2222 --worker_hosts=10.10.10.191:2222 \
+                 --job_name=ps --task_index=0        on 10.10.10.94
+    cohort mnist --ps_hosts=10.10.10.94:2222 --worker_hosts=10.10.10.191:2222 \
+                 --job_name=worker --task_index=0    on 10.10.10.191
+
+Between hosts the processes need a secret in common: `cohort token > job.token`, and
+--token_file=job.token for each. On one host (127.0.0.1) they do not.)";
+
+struct MnistCommand {
+  explicit MnistCommand(CLI::App& app) {
+    add_cluster(app);
+    add_training(app);
+    add_network(app);
+  }
+
+  MnistFlags flags;
+  std::string logs_path = "/tmp/mnist/1";
+  std::string name;
+  std::string state_dir;
+  double idle_exit = 600;
+  bool explain = false;
+
+ private:
+  void add_cluster(CLI::App& app) {
+    app.add_option("--ps_hosts", flags.ps_hosts, "parameter servers: host:port,host:port");
+    app.add_option("--worker_hosts", flags.worker_hosts, "workers: host:port,host:port");
+    app.add_option("--job_name", flags.job_name, "what this process is: ps or worker");
+    app.add_option("--task_index", flags.task_index, "its place in the list of its job, from 0");
+    app.add_flag("--sync", flags.sync,
+                 "synchronous replicas: one update of all workers' mean gradient");
+    app.add_flag("--local", flags.local, "the same steps in this process alone, without servers")
+        ->group("Ours");
+  }
+
+  void add_training(CLI::App& app) {
+    app.add_option("--data_dir", flags.data_dir, "where to look for MNIST first")
+        ->capture_default_str();
+    app.add_option("--logs_path", logs_path, "where the run directory is made")
+        ->capture_default_str();
+    app.add_option("--batch_size", flags.batch_size, "images a step of one worker")
+        ->capture_default_str();
+    app.add_option("--learning_rate", flags.learning_rate, "of plain SGD")->capture_default_str();
+    app.add_option("--training_epochs", flags.training_epochs,
+                   "times each worker goes through all training images")
+        ->capture_default_str();
+    app.add_option("--validation_size", flags.validation_size,
+                   "training images left out, from the first on")
+        ->capture_default_str();
+    app.add_option("--seed", flags.seed, "initial weights and order follow from it")
+        ->capture_default_str();
+    app.add_option("--name", name, "folder of this run below --logs_path")->group("Ours");
+    app.add_flag("--explain", explain, "print the same as a native command, and end")
+        ->group("Ours");
+  }
+
+  void add_network(CLI::App& app) {
+    const char* group = "Ours";
+    app.add_option("--state_dir,--state-dir", state_dir,
+                   "ps: folder for snapshots: one started again with it goes on")
+        ->group(group);
+    app.add_option("--idle_exit,--idle-exit", idle_exit,
+                   "ps: seconds without any worker until it ends")
+        ->check(CLI::Range(0.1, 1e9))
+        ->capture_default_str()
+        ->group(group);
+    app.add_option("--peer_timeout,--peer-timeout", flags.peer_timeout,
+                   "worker: seconds to wait for a server that does not come")
+        ->capture_default_str()
+        ->group(group);
+    app.add_option("--job", flags.job, "name that all processes of the job know")->group(group);
+    app.add_option("--token_file,--token-file", flags.token_file,
+                   "the job's secret, made by `cohort token`; or set COHORT_TOKEN")
+        ->group(group);
+    app.add_option("--tls_dir,--tls-dir", flags.tls_dir,
+                   "authority.pem, certificate.pem and key.pem of this process")
+        ->group(group);
+    app.add_flag("--insecure", flags.insecure,
+                 "no encryption, also across the network: for private networks alone")
+        ->group(group);
+  }
+};
+
+std::string variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+std::string counted_workers(int workers) {
+  return workers == 1 ? "1 worker" : fmt::format("{} workers", workers);
+}
+
+ServeRequest serve_request(const MnistCommand& command, const MnistTranslation& translation) {
+  ServeRequest request;
+  request.listen = parse_address(translation.servers[static_cast<std::size_t>(translation.index)]);
+  request.index = translation.index;
+  request.workers = translation.workers;
+  request.job = find_job_name(translation.config.job);
+  request.state_dir = command.state_dir;
+  request.idle_exit = std::chrono::milliseconds(static_cast<std::int64_t>(command.idle_exit * 1e3));
+  return request;
+}
+
+void explain(const MnistCommand& command, const MnistTranslation& translation) {
+  std::vector<std::string> words;
+  if (translation.role == MnistRole::kServer) {
+    const ServeRequest request = serve_request(command, translation);
+    words = {"cohort",    "serve-parameters",
+             "--listen",  request.listen.text(),
+             "--index",   std::to_string(request.index),
+             "--workers", std::to_string(request.workers)};
+    if (!command.state_dir.empty()) {
+      words.insert(words.end(), {"--state-dir", command.state_dir});
+    }
+  } else {
+    std::vector<std::string> extra = {"--runs-dir", command.logs_path};
+    if (!command.name.empty()) extra.insert(extra.end(), {"--name", command.name});
+    words = native_command(translation.config, extra);
+  }
+  fmt::print("{}\n", shell_line(words));
+}
+
+int serve(const MnistCommand& command, const MnistTranslation& translation) {
+  ServeRequest request = serve_request(command, translation);
+  const RunConfig& config = translation.config;
+  request.credentials = find_credentials(config.token_file, config.tls_dir, config.insecure);
+  fmt::print(stderr, "ps {} of {} at {}: waiting for {}\n", translation.index,
+             translation.servers.size(), request.listen.text(),
+             counted_workers(translation.workers));
+  return serve_parameters(request);
+}
+
+int run_mnist(const MnistCommand& command, const std::vector<std::string>& arguments) {
+  const MnistTranslation translation = translate(command.flags, variable("TF_CONFIG"));
+  for (const std::string& line : translation.notes) fmt::print(stderr, "{}\n", line);
+  if (command.explain) {
+    explain(command, translation);
+    return 0;
+  }
+  if (translation.role == MnistRole::kServer) return serve(command, translation);
+  TrainRequest request;
+  request.runs_dir = command.logs_path;
+  request.name = command.name;
+  request.wait_for_others = false;
+  const Clock::time_point began = Clock::now();
+  request.make_progress = [began](const RunConfig&, Step) {
+    return make_mnist_progress(stdout, stderr,
+                               [began] { return seconds_between(began, Clock::now()); });
+  };
+  request.record_when = mnist_record_when;
+  return train(translation.config, request, arguments);
+}
+
+}  // namespace
+
+void add_mnist(CLI::App& program, Invocation& invocation) {
+  CLI::App* command = program.add_subcommand(
+      "mnist", "Train as TensorFlow's ps/worker MNIST example does, with its flags and its output");
+  command->footer(kExample);
+  auto parsed = std::make_shared<MnistCommand>(*command);
+  command->callback(
+      [parsed, &invocation] { invocation.exit_status = run_mnist(*parsed, invocation.arguments); });
+}
+
+}  // namespace cohort

@@ -1,0 +1,53 @@
+#include "apps/server_threads.h"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "apps/serving.h"
+#include "storage/file.h"
+#include "storage/folder.h"
+
+namespace cohort {
+namespace {
+
+std::filesystem::path make_folder() {
+  std::string pattern = runtime_folder() + "/servers-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr) throw_file_error(errno, "making the folder", pattern);
+  return pattern;
+}
+
+}  // namespace
+
+ServerThreads::ServerThreads(int servers, int workers, const JobId& job,
+                             const std::function<void(const std::string&)>& log)
+    : folder_(make_folder()), reports_(static_cast<std::size_t>(servers)) {
+  for (int server = 0; server < servers; ++server) {
+    ServerProcessOptions options;
+    options.listener.address.path = (folder_ / ("server-" + std::to_string(server))).string();
+    options.listener.self = {job, Role::kServer, server};
+    options.workers = workers;
+    options.log = log;
+    options.server.seed = static_cast<Seed>(server);
+    servers_.push_back(std::make_unique<ServerProcess>(std::move(options)));
+    addresses_.push_back(servers_.back()->address());
+  }
+  for (std::size_t server = 0; server < servers_.size(); ++server) {
+    threads_.emplace_back([this, server] { reports_[server] = servers_[server]->run(stop_); });
+  }
+}
+
+ServerThreads::~ServerThreads() {
+  stop_ = true;
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+  servers_.clear();
+  remove_tree(folder_);
+}
+
+std::vector<ServerReport> ServerThreads::wait() {
+  for (std::thread& thread : threads_) thread.join();
+  return reports_;
+}
+
+}  // namespace cohort

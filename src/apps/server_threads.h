@@ -1,0 +1,41 @@
+// Parameter servers for the workers of this very process, each a thread behind a Unix socket in a
+// folder that nobody else can enter.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "network/address.h"
+#include "network/identity.h"
+#include "serving/server_process.h"
+
+namespace cohort {
+
+class ServerThreads {
+ public:
+  ServerThreads(int servers, int workers, const JobId& job,
+                const std::function<void(const std::string&)>& log);
+  ~ServerThreads();  // ends them
+  ServerThreads(const ServerThreads&) = delete;
+  ServerThreads& operator=(const ServerThreads&) = delete;
+
+  const std::vector<Address>& addresses() const { return addresses_; }
+
+  // Waits until all have ended, which they do after the last worker has left.
+  std::vector<ServerReport> wait();
+
+ private:
+  std::filesystem::path folder_;
+  std::atomic<bool> stop_{false};
+  std::vector<Address> addresses_;
+  std::vector<std::unique_ptr<ServerProcess>> servers_;
+  std::vector<ServerReport> reports_;  // by server, each written by its thread
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,124 @@
+#include "apps/serving.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "apps/environment.h"
+#include "apps/run_summary.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "launch/rendezvous.h"
+#include "serving/server_process.h"
+
+namespace cohort {
+namespace {
+
+nlohmann::json to_json(const ServerReport& report, int index) {
+  const ServerCounters& counters = report.counters;
+  nlohmann::json staleness = nlohmann::json::object();
+  for (const auto& [steps, pushes] : counters.staleness) staleness[std::to_string(steps)] = pushes;
+  return {{"server", index},
+          {"reason", report.reason},
+          {"updates", counters.updates},
+          {"pushes", counters.pushes},
+          {"duplicates", counters.duplicates},
+          {"dropped", counters.dropped},
+          {"rejected", counters.rejected},
+          {"fenced", counters.fenced},
+          {"evictions", counters.evictions},
+          {"lost", counters.lost},
+          {"staleness", staleness},
+          {"refused_connections", report.refusals},
+          {"bytes_sent", report.bytes_sent},
+          {"bytes_received", report.bytes_received}};
+}
+
+void print_report(const ServerReport& report, int index) {
+  const ServerCounters& counters = report.counters;
+  std::uint64_t sum = 0;
+  std::uint64_t most = 0;
+  for (const auto& [steps, pushes] : counters.staleness) {
+    sum += steps * pushes;
+    most = std::max(most, steps);
+  }
+  fmt::print(stderr, "server {}: {}\n", index, report.reason);
+  fmt::print(
+      stderr, "server {}: {} updates from {} gradients, staleness {:.2f} on average, {} at most\n",
+      index, with_commas(static_cast<std::int64_t>(counters.updates)),
+      with_commas(static_cast<std::int64_t>(counters.pushes)),
+      counters.pushes == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(counters.pushes),
+      most);
+  const auto unusual = [&](std::uint64_t count, const char* what) {
+    if (count > 0) fmt::print(stderr, "server {}: {} {}\n", index, count, what);
+  };
+  unusual(counters.evictions, "workers given up (some may have come back)");
+  unusual(counters.dropped, "gradients came too late for their round");
+  unusual(counters.rejected, "gradients refused: not finite");
+  unusual(counters.fenced, "frames of workers that had been given up refused");
+  unusual(counters.duplicates, "gradients sent twice, counted once");
+  unusual(counters.lost, "acknowledged gradients lost: their worker died with the server");
+  for (const auto& [reason, count] : report.refusals) {
+    fmt::print(stderr, "server {}: {} connections refused: {}\n", index, count, reason);
+  }
+}
+
+}  // namespace
+
+std::string runtime_folder() {
+  return private_folder([](const char* name) -> const char* { return std::getenv(name); },
+                        "/tmp/cohort-" + std::to_string(::geteuid()));
+}
+
+Credentials find_credentials(const std::string& token_file, const std::string& tls_dir,
+                             bool insecure) {
+  Credentials credentials;
+  credentials.insecure = insecure;
+  if (!token_file.empty()) {
+    credentials.token = read_token(token_file);
+  } else if (const char* token = std::getenv("COHORT_TOKEN"); token != nullptr) {
+    credentials.token = token;
+  }
+  if (!tls_dir.empty()) {
+    credentials.tls_dir = tls_dir;
+  } else if (const char* folder = std::getenv("COHORT_TLS_DIR"); folder != nullptr) {
+    credentials.tls_dir = folder;
+  }
+  return credentials;
+}
+
+std::string find_job_name(const std::string& job) {
+  if (!job.empty()) return job;
+  const char* name = std::getenv("COHORT_JOB");
+  return name == nullptr || *name == '\0' ? "cohort" : name;
+}
+
+int serve_parameters(const ServeRequest& request) {
+  ServerProcessOptions options;
+  options.listener.address = request.listen;
+  options.listener.self = {job_id_of(request.job), Role::kServer, request.index};
+  options.listener.credentials = request.credentials;
+  options.listener.runtime_folder = runtime_folder();
+  options.server.idle_exit = request.idle_exit;
+  // Another one in every process, so that workers notice a server that lost its state.
+  std::memcpy(&options.server.seed, random_job_id().data(), sizeof options.server.seed);
+  options.state_dir = request.state_dir;
+  options.workers = request.workers;
+  options.log = [&](const std::string& line) {
+    if (!request.quiet) fmt::print(stderr, "server {}: {}\n", request.index, line);
+  };
+  ServerProcess server(std::move(options));
+  fmt::print(stderr, "listening {}\n", server.address().text());
+  watch_signals();
+  const ServerReport report = server.run(stop_requested());
+  if (request.json) fmt::print("{}\n", to_json(report, request.index).dump());
+  if (!request.quiet) print_report(report, request.index);
+  return stop_requested() ? 130 : 0;
+}
+
+}  // namespace cohort

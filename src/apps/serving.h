@@ -1,0 +1,41 @@
+// A parameter server from its settings to its end, behind `cohort serve-parameters` and the
+// dialects' server roles.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "network/address.h"
+#include "network/credentials.h"
+#include "network/identity.h"
+
+namespace cohort {
+
+struct ServeRequest {
+  Address listen;
+  int index = 0;               // this server's number, from 0
+  int workers = 0;             // to expect; 0: as many as the first one says
+  std::string job = "cohort";  // a name that all processes of the job know
+  Credentials credentials = {};
+  std::filesystem::path state_dir = {};  // for snapshots; empty: what is lost in a crash is lost
+  std::chrono::milliseconds idle_exit = std::chrono::minutes(10);  // without any worker
+  bool json = false;                                               // the summary on standard output
+  bool quiet = false;                                              // nothing but warnings
+};
+
+// Serves until all workers are done, or none is there for idle_exit, or a signal comes. Returns
+// the exit status; throws what main() reports.
+int serve_parameters(const ServeRequest& request);
+
+// The job's secrets as flags and the environment give them: COHORT_TOKEN, COHORT_TLS_DIR.
+Credentials find_credentials(const std::string& token_file, const std::string& tls_dir,
+                             bool insecure);
+
+// A folder of this user alone for sockets, made if need be.
+std::string runtime_folder();
+
+// `job` if not empty, else $COHORT_JOB, else "cohort".
+std::string find_job_name(const std::string& job);
+
+}  // namespace cohort

@@ -1,0 +1,214 @@
+"""`cohort dist_train`: the published commands, with processes on this host and generated pictures."""
+
+import json
+import re
+import socket
+import unittest
+
+import program
+from imagenet_test import png
+from program import ProgramTest
+
+FLOAT = r"\d+\.\d+(?:e-\d+)?"
+BATCH = re.compile(rf"Pass (?P<pass>\d+), batch (?P<batch>\d+), loss (?P<loss>{FLOAT}), "
+                   rf"accucacys: \[{FLOAT}, {FLOAT}\]")
+TEST = re.compile(rf"Pass: (?P<pass>\d+), Test Accuracy: \[{FLOAT}, {FLOAT}\]")
+TOTAL = re.compile(rf"Total examples: (?P<examples>\d+), total time: \d+\.\d{{5}}, "
+                   r"\d+\.\d{5} examples/sed")
+END = re.compile(rf"total train time:  {FLOAT}")
+
+# Eight batches of 8 for all trainers together.
+TINY = ["--model=resnet8", "--data_set", "cifar10", "--use_fake_data", "--image_shape=3,12,12",
+        "--train_size", 64, "--test_size", 32, "--device=CPU", "--cpus=1", "--learning_rate=0.05",
+        "--like=2018"]  # --image_shape is a later flag
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class DistTrain(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.environment = {name: value for name, value in self.environment.items()
+                            if "PADDLE" not in name and name not in ("TRAINING_ROLE", "POD_IP",
+                                                                     "CPU_NUM")}
+        self.environment["OMP_WAIT_POLICY"] = "passive"
+
+    def launch(self, variables, *arguments):
+        plain = self.environment
+        self.environment = {**plain, **{name: str(value) for name, value in variables.items()}}
+        try:
+            return self.start("dist_train", *arguments)
+        finally:
+            self.environment = plain
+
+    def ended(self, process, status=0):
+        out, err = process.communicate(timeout=110)
+        self.assertEqual(process.returncode, status, f"{process.args}\n{out}\n{err}")
+        return out, err
+
+    def lines(self, out, pattern):
+        return [match for match in map(pattern.fullmatch, out.splitlines()) if match]
+
+    def final_loss(self, out):
+        return float(self.lines(out, BATCH)[-1]["loss"])
+
+    def run_directory(self, name):
+        return self.folder / "runs" / name
+
+
+class Local(DistTrain):
+    def test_prints_the_programs_lines(self):
+        result = self.cohort("dist_train", *TINY, "--batch_size", 8, "--pass_num", 2,
+                             "--iterations", 3, "--skip_batch_num=1", "--name", "r")
+        lines = result.stdout.splitlines()
+        self.assertEqual(lines[0], "----------- Configuration Arguments -----------")
+        self.assertIn("batch_size: 8", lines)
+        self.assertIn("----------- Configuration envs -----------", lines)
+        self.assertEqual([(match["pass"], match["batch"])
+                          for match in self.lines(result.stdout, BATCH)],
+                         [(str(one), str(batch)) for one in range(2) for batch in range(3)])
+        self.assertEqual([match["examples"] for match in self.lines(result.stdout, TOTAL)],
+                         ["16", "16"])  # the first batch of a pass is not counted
+        self.assertEqual([match["pass"] for match in self.lines(result.stdout, TEST)], ["0", "1"])
+        self.assertTrue(END.fullmatch(lines[-1]), lines)
+        records = self.metrics(self.run_directory("r"), "step")
+        self.assertEqual(len(records), 6)
+        for match, record in zip(self.lines(result.stdout, BATCH), records):
+            self.assertAlmostEqual(float(match["loss"]), record["loss"], delta=1e-6)
+
+    def test_a_pass_ends_with_the_data_and_tests_can_be_left_out(self):
+        result = self.cohort("dist_train", *TINY, "--batch_size", 16, "--pass_num", 2, "--no_test",
+                             "--name", "r")
+        self.assertEqual(len(self.lines(result.stdout, BATCH)), 2 * 4)  # not 80
+        self.assertEqual(self.lines(result.stdout, TEST), [])
+        self.assertEqual(self.metrics(self.run_directory("r"), "evaluation"), [])
+
+    def test_reads_lists_of_pictures(self):
+        for split, count in (("train", 6), ("val", 3)):
+            (self.folder / "flowers" / split).mkdir(parents=True)
+            lines = []
+            for i in range(count):
+                (self.folder / "flowers" / split / f"{i}.png").write_bytes(
+                    png(20, (30, 220, 30) if i % 3 else (220, 30, 30)))
+                lines.append(f"{split}/{i}.png {i % 3}")
+            (self.folder / "flowers" / f"{split}_list.txt").write_text("\n".join(lines) + "\n")
+        self.cohort("dist_train", "--model=resnet8", "--data_dir=flowers", "--image_shape=3,16,16",
+                    "--device=CPU", "--batch_size=3", "--pass_num=1", "--like=2018", "--name", "r")
+        document = json.loads((self.run_directory("r") / "run.json").read_text())
+        self.assertEqual(document["config"]["data"], "image-list")
+        self.assertEqual(document["data"]["classes"], ["0", "1", "2"])
+        self.assertEqual(self.metrics(self.run_directory("r"), "evaluation")[-1]["samples"], 3)
+
+    def test_takes_both_spellings_of_truth(self):
+        explained = {}
+        for name, flags in (("old", ["--async_mode", "--no_split_var"]),
+                            ("later", ["--async_mode", "True", "--split_var=false"])):
+            process = self.launch({"PADDLE_PSERVER_ENDPOINTS": "127.0.0.1:1", "PADDLE_TRAINERS": 1},
+                                  *TINY, "--update_method=pserver", *flags, "--explain")
+            explained[name] = self.ended(process)[0]
+        self.assertEqual(explained["old"], explained["later"])
+        self.assertIn("--server-mode async --sharding whole", explained["old"])
+
+    def test_refuses_with_advice(self):
+        for flags, variables, advice in (
+                (["--model=DPN68"], {}, "ResNet50"),
+                (["--update_method=pserver"], {}, "PADDLE_PSERVER_IPS="),
+                (["--update_method=ring"], {}, "local, pserver, nccl2"),
+                (["--fp16", "true"], {}, "--fp16 is not here"),
+                (["--no_test=maybe"], {}, "takes True or False"),
+                (["--update_method=pserver"],
+                 {"PADDLE_PSERVER_IPS": "127.0.0.1,127.0.0.1", "PADDLE_TRAINERS": 2},
+                 "PADDLE_PSERVER_ENDPOINTS=127.0.0.1:6174,127.0.0.1:6175"),
+                (["--batch_sizes=3"], {}, "did you mean --batch_size?")):
+            with self.subTest(flags=flags):
+                _, err = self.ended(self.launch(variables, *flags), status=2)
+                self.assertIn(advice, err)
+
+
+class Servers(DistTrain):
+    def job(self, addresses, trainers, *flags, variables=None):
+        """Starts all servers and trainers; returns what the trainers printed."""
+        common = {"PADDLE_TRAINERS": trainers, **addresses[0]}
+        # Eight samples a step of all, whatever the number of trainers.
+        flags = [*TINY, "--update_method=pserver", f"--batch_size={8 // trainers}",
+                 "--pass_num=2", "--iterations=0", *flags]
+        processes = [self.launch({**common, "PADDLE_TRAINING_ROLE": "TRAINER",
+                                  "PADDLE_TRAINER_ID": rank}, *flags, "--name", f"t{rank}")
+                     for rank in range(trainers)]
+        servers = [self.launch({**common, "PADDLE_TRAINING_ROLE": "PSERVER", **own}, *flags)
+                   for own in addresses[1]]
+        outs = [self.ended(process)[0] for process in processes]
+        for server in servers:
+            self.ended(server)  # by themselves
+        return outs
+
+    def by_address(self, count):
+        port = free_port()
+        hosts = [f"127.0.0.{i + 1}" for i in range(count)]
+        return ({"PADDLE_PSERVER_IPS": ",".join(hosts), "PADDLE_PSERVER_PORT": port},
+                [{"PADDLE_CURRENT_IP": host} for host in hosts])
+
+    def by_port(self, count):
+        hosts = [f"127.0.0.1:{free_port()}" for _ in range(count)]
+        return ({"PADDLE_PSERVER_ENDPOINTS": ",".join(hosts)},
+                [{"PADDLE_CURRENT_ENDPOINT": host} for host in hosts])
+
+    def test_four_and_four_as_published(self):
+        outs = self.job(self.by_address(4), 4)
+        for out in outs:
+            self.assertEqual(len(self.lines(out, BATCH)), 2 * 8)
+            self.assertTrue(END.fullmatch(out.splitlines()[-1]), out)
+
+    def test_one_trainer_learns_as_one_alone(self):
+        (out,) = self.job(self.by_port(2), 1)
+        alone = self.cohort("dist_train", *TINY, "--batch_size=8", "--pass_num=2",
+                            "--iterations=0").stdout
+        ours, other = self.lines(out, BATCH), self.lines(alone, BATCH)
+        self.assertEqual(len(ours), len(other))
+        for one, two in zip(ours, other):
+            self.assertAlmostEqual(float(one["loss"]), float(two["loss"]), delta=2e-3)
+
+    def test_whole_parameters_at_once_and_merged_batches(self):
+        outs = self.job(self.by_port(2), 2, "--no_split_var", "--async_mode",
+                        "--multi_batch_repeat=2")
+        for out in outs:
+            self.assertEqual(len(self.lines(out, BATCH)), 2 * 4)
+
+    def test_a_trainer_names_the_servers_that_do_not_come(self):
+        hosts = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+        trainer = self.launch({"PADDLE_TRAINERS": 1,
+                               "PADDLE_PSERVER_ENDPOINTS": ",".join(hosts)},
+                              *TINY, "--update_method=pserver", "--peer_timeout=1")
+        _, err = self.ended(trainer, status=1)
+        for host in hosts:
+            self.assertIn(host, err)
+
+    def test_addresses_of_a_network_need_a_secret(self):
+        variables = {"PADDLE_TRAINERS": 4, "PADDLE_PSERVER_PORT": 7164,
+                     "PADDLE_PSERVER_IPS": "192.168.0.100,192.168.0.101",
+                     "PADDLE_CURRENT_IP": "192.168.0.100", "PADDLE_TRAINER_ID": 0}
+        for role in ("PSERVER", "TRAINER"):
+            process = self.launch({**variables, "PADDLE_TRAINING_ROLE": role}, *TINY,
+                                  "--update_method=pserver")
+            _, err = self.ended(process, status=2)
+            self.assertIn("cohort token", err)
+
+
+class Collective(DistTrain):
+    def test_trainers_learn_as_one_alone(self):
+        hosts = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+        variables = {"PADDLE_TRAINER_ENDPOINTS": ",".join(hosts), "PADDLE_TRAINERS_NUM": 2}
+        flags = [*TINY, "--update_method=nccl2", "--batch_size=4", "--pass_num=2", "--iterations=0"]
+        trainers = [self.launch({**variables, "PADDLE_TRAINER_ID": rank}, *flags)
+                    for rank in (1, 0)]
+        outs = [self.ended(trainer)[0] for trainer in trainers]
+        self.assertEqual(len(self.lines(outs[1], BATCH)), 2 * 8)  # the first one speaks for all
+        self.assertEqual(self.lines(outs[0], BATCH), [])
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,264 @@
+"""Parameter servers, as a user starts them: with the workers, by hand, and when things go wrong."""
+
+import json
+import signal
+import socket
+import threading
+import time
+
+import program
+from program import changed
+from workers_test import PLAIN, WorkersTest
+
+SMALL = changed(PLAIN, iterations=50, train_size=240)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class ServersTest(WorkersTest):
+    def serve(self, index=0, port=None, *arguments):
+        """A server process that listens already; its lines come into .lines."""
+        port = port or free_port()
+        process = self.start("serve-parameters", "--listen", f"127.0.0.1:{port}", "--index", index,
+                             "--json", *arguments)
+        process.lines = []
+        ready = threading.Event()
+
+        def read():
+            for line in process.stderr:
+                process.lines.append(line)
+                if line.startswith("listening"):
+                    ready.set()
+            ready.set()
+
+        process.reader = threading.Thread(target=read, daemon=True)
+        process.reader.start()
+        self.assertTrue(ready.wait(20), "the server does not listen")
+        process.address = f"127.0.0.1:{port}"
+        process.port = port
+        return process
+
+    def says(self, server, words, timeout_s=10):
+        """Waits until the server's log has these words."""
+        deadline = time.monotonic() + timeout_s
+        while not any(words in line for line in server.lines):
+            self.assertLess(time.monotonic(), deadline, "".join(server.lines))
+            time.sleep(0.02)
+
+    def ended(self, server, timeout=20):
+        """Its summary, after it has ended by itself."""
+        try:
+            self.assertEqual(server.wait(timeout), 0, "".join(server.lines))
+        except Exception:
+            self.fail("the server did not end:\n" + "".join(server.lines))
+        server.reader.join(5)
+        return json.loads(server.stdout.read())
+
+    def worker(self, rank, servers, *arguments, workers=2, name="job"):
+        where = ",".join(server.address for server in servers)
+        return self.start("train", "--method", "parameter-server", "--servers", where, "--workers",
+                          workers, "--rank", rank, "--name", name, *arguments)
+
+    def finish(self, *processes, status=0):
+        texts = []
+        for process in processes:
+            out, err = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, status, out + err)
+            texts.append(err)
+        return texts
+
+
+class EqualToAllReduce(ServersTest):
+    def test_rounds_are_steps_of_all_reduce(self):
+        for workers in (1, 2, 4):
+            batch = 48 // workers
+            expected = self.train(f"a{workers}", *SMALL, "--method", "all-reduce", "--workers",
+                                  workers, "--batch", batch, "--quiet")
+            for servers in (1, 2, 4):
+                for sharding in ("whole", "sliced"):
+                    with self.subTest(workers=workers, servers=servers, sharding=sharding):
+                        run = self.train(f"p{workers}{servers}{sharding}", *SMALL, "--method",
+                                         "parameter-server", "--workers", workers, "--servers",
+                                         servers, "--sharding", sharding, "--batch", batch,
+                                         "--quiet")
+                        self.assert_near(run, expected, tolerance=1e-6)
+
+    def test_processes(self):
+        expected = self.train("one", *SMALL, "--batch", 48, "--quiet")
+        servers = [self.serve(0), self.serve(1)]
+        settings = [*SMALL, "--batch", 24, "--quiet"]
+        self.finish(*[self.worker(rank, servers, *settings) for rank in (1, 0)])
+        self.assert_near(self.folder / "runs" / "job", expected, tolerance=1e-6)
+        for server in servers:
+            summary = self.ended(server)
+            self.assertEqual(summary["updates"], 50)
+            self.assertEqual(summary["pushes"], 100)
+            self.assertEqual(summary["staleness"], {"0": 100})
+
+    def test_resume_is_exact(self):
+        settings = [*changed(SMALL, iterations=40, batch=24, momentum="0.9", workers=2, servers=2,
+                             method="parameter-server")]
+        whole = self.train("whole", *settings, "--quiet")
+        self.train("half", *changed(settings, iterations=20), "--quiet")
+        self.cohort("train", "--resume", "runs/half", "--iterations", 40, "--quiet")
+        self.assert_same_weights(whole, self.folder / "runs" / "half")
+
+
+class WithoutRounds(ServersTest):
+    def test_every_gradient_is_an_update(self):
+        run = self.train("async", *SMALL, "--method", "parameter-server", "--server-mode", "async",
+                         "--workers", 3, "--servers", 2, "--batch", 16, "--quiet")
+        last = self.metrics(run, "step")[-1]
+        self.assertIn("staleness", last)
+        self.assertGreater(last["updates"], 50)
+
+    def test_one_worker_is_local_training(self):
+        local = self.train("local", *SMALL, "--batch", 48, "--quiet")
+        for mode in ("async", "ssp"):
+            run = self.train(mode, *SMALL, "--method", "parameter-server", "--server-mode", mode,
+                             "--batch", 48, "--quiet")
+            self.assert_near(run, local, tolerance=1e-6)
+
+    def test_a_slow_worker_holds_up_nobody(self):
+        """Asynchronous: the quick worker's steps do not wait for the slow one's."""
+        server = self.serve()
+        settings = [*changed(SMALL, iterations=60), "--batch", 24, "--server-mode", "async",
+                    "--quiet"]
+        slow = self.worker(1, [server], *settings, "--failpoints",
+                           "training.compute.rank1=sleep:100")
+        start = time.monotonic()
+        quick = self.worker(0, [server], *settings, "--record-every", 1)
+        run = self.folder / "runs" / "job"
+        self.wait_for_step(quick, run, 60)
+        quick_s = time.monotonic() - start
+        self.assertIsNone(slow.poll(), "the slow one should need 6 s")
+        self.finish(quick, slow)
+        self.assertLess(quick_s, 5)
+        self.assertEqual(self.ended(server)["pushes"], 120)
+
+    def test_bounded_staleness_holds_the_quick_one_back(self):
+        server = self.serve()
+        settings = [*changed(SMALL, iterations=30), "--batch", 24, "--server-mode", "ssp",
+                    "--staleness", 2, "--quiet"]
+        slow = self.worker(1, [server], *settings, "--failpoints",
+                           "training.compute.rank1=sleep:50")
+        quick = self.worker(0, [server], *settings)
+        self.finish(quick, slow)
+        summary = self.ended(server)
+        self.assertEqual(summary["pushes"], 60)
+        # A gradient's staleness counts the other's updates since it was read: at most 2 s + 1.
+        self.assertLessEqual(max(map(int, summary["staleness"])), 5)
+
+
+class Faults(ServersTest):
+    LONG = changed(SMALL, iterations=400, batch=24, record_every=1)
+    SLOWLY = ["--quiet", "--failpoints",
+              "training.compute.rank0=sleep:5;training.compute.rank1=sleep:5"]
+
+    def test_a_killed_worker_does_not_stop_the_others(self):
+        for mode in ("async", "ssp", "sync"):
+            with self.subTest(mode=mode):
+                server = self.serve()
+                settings = [*self.LONG, "--server-mode", mode, *self.SLOWLY]
+                name = f"job-{mode}"
+                first = self.worker(0, [server], *settings, name=name)
+                second = self.worker(1, [server], *settings, name=name)
+                run = self.folder / "runs" / f"job-{mode}"
+                self.wait_for_step(first, run, 20)
+                second.kill()
+                killed = time.monotonic()
+                step = self.metrics(run, "step", torn=True)[-1]["step"]
+                self.wait_for_step(first, run, step + 20)
+                self.assertLess(time.monotonic() - killed, 4 if mode == "sync" else 2)
+                self.finish(first)
+                self.assertEqual(self.ended(server, 40)["evictions"], 1)
+
+    def test_a_killed_server_goes_on_where_it_was(self):
+        for mode in ("async", "sync"):
+            with self.subTest(mode=mode):
+                state = ["--state-dir", f"state-{mode}"]
+                server = self.serve(0, None, *state)
+                settings = [*self.LONG, "--server-mode", mode, *self.SLOWLY]
+                workers = [self.worker(rank, [server], *settings, name=f"job-{mode}")
+                           for rank in (0, 1)]
+                run = self.folder / "runs" / f"job-{mode}"
+                for step in (30, 90):
+                    self.wait_for_step(workers[0], run, step)
+                    server.kill()
+                    server.wait()
+                    killed = time.monotonic()
+                    before = self.metrics(run, "step", torn=True)[-1]["step"]
+                    server = self.serve(0, server.port, *state)
+                    self.wait_for_step(workers[0], run, before + 5)
+                    self.assertLess(time.monotonic() - killed, 5)
+                self.finish(*workers)
+                summary = self.ended(server)
+                self.assertEqual(summary["pushes"], 800)
+                self.assertEqual(summary["lost"], 0)
+
+    def test_a_worker_that_was_stopped_comes_back_as_another(self):
+        server = self.serve()
+        settings = [*changed(self.LONG, iterations=1200), "--server-mode", "async", *self.SLOWLY]
+        first = self.worker(0, [server], *settings)
+        second = self.worker(1, [server], *settings)
+        run = self.folder / "runs" / "job"
+        self.wait_for_step(first, run, 20)
+        second.send_signal(signal.SIGSTOP)
+        self.says(server, "evicted", 3.5)
+        time.sleep(1)
+        second.send_signal(signal.SIGCONT)
+        _, err = self.finish(first, second)
+        self.assertIn("joined again", err)
+        summary = self.ended(server)
+        self.assertEqual(summary["evictions"], 1)
+        # What was on its way when it was given up is in no model.
+        self.assertIn(summary["pushes"], (2399, 2400))
+
+    def test_mistakes_are_explained(self):
+        server = self.serve()
+        taken = self.cohort("serve-parameters", "--listen", server.address, status=2)
+        self.assertIn("another process listens there", taken.stderr)
+        first = self.worker(0, [server], *self.LONG, "--quiet")
+        self.says(server, "has joined")
+        second = self.worker(1, [server], *changed(self.LONG, lr="0.3"))
+        _, err = second.communicate(timeout=60)
+        self.assertEqual(second.returncode, 2, err)
+        self.assertIn("lr", err)
+        other = self.worker(1, [server], *changed(self.LONG, model="mlp-50"))
+        _, err = other.communicate(timeout=60)
+        self.assertEqual(other.returncode, 2, err)
+        first.kill()
+        missing = f"127.0.0.1:{free_port()}"
+        result = self.cohort("train", "--method", "parameter-server", "--servers", missing,
+                             "--workers", 1, *changed(self.LONG, peer_timeout="1"), status=1)
+        self.assertIn(missing, result.stderr)
+        refused = self.cohort("serve-parameters", "--listen", "0.0.0.0:0", status=2)
+        for advice in ("COHORT_TOKEN", "cohort token", "--tls-dir", "--insecure"):
+            self.assertIn(advice, refused.stderr)
+
+    def test_a_server_without_workers_ends(self):
+        server = self.serve(0, None, "--idle-exit", "0.3")
+        self.assertIn("no worker", self.ended(server)["reason"])
+
+
+class Token(ServersTest):
+    def test_a_job_with_a_token_lets_nobody_else_in(self):
+        self.cohort("token", "--file", "secret")
+        self.environment["COHORT_TOKEN"] = (self.folder / "secret").read_text().strip()
+        host = socket.gethostbyname(socket.gethostname())
+        if host.startswith("127."):
+            self.skipTest("this host has no other address than loopback")
+        server = self.start("serve-parameters", "--listen", f"{host}:0", "--json")
+        line = server.stderr.readline()
+        server.address = line.split()[1]
+        settings = [*changed(SMALL, iterations=10), "--batch", 24, "--quiet"]
+        self.finish(self.worker(0, [server], *settings, workers=1))
+        self.environment["COHORT_TOKEN"] = "0" * 64
+
+
+if __name__ == "__main__":
+    program.main()
