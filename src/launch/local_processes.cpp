@@ -113,7 +113,9 @@ void LocalProcesses::launch(One& one) {
 
 void LocalProcesses::finish_line(One& one) {
   if (one.line.empty()) return;
-  control_.errors(one.process.prefix + one.line);
+  // Some say themselves who they are.
+  const bool marked = one.line.starts_with(one.process.prefix);
+  control_.errors(marked ? one.line : one.process.prefix + one.line);
   one.line.clear();
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMostRestarts = 3;
 constexpr std::chrono::seconds kTimeToEnd{30};
-constexpr std::chrono::seconds kHardStopAfter{10};
+constexpr std::chrono::seconds kHardStopAfter{5};
 constexpr int kBadUsage = 2;
 constexpr int kInterrupted = 130;
 
@@ -43,6 +43,9 @@ class ServersJob {
       }
       stops.look(processes_, servers_, processes_.count());
       if (!running(servers_, processes_.count())) wait_for_servers();
+      if (Clock::now() > kill_at_) {
+        for (int number = 0; number < processes_.count(); ++number) processes_.kill(number);
+      }
     }
     return status();
   }
@@ -64,7 +67,9 @@ class ServersJob {
   void server_ended(int number, bool stopping) {
     const bool workers = running(servers_, processes_.count());
     if (processes_.status(number) == 0 || !workers || stopping || ending_) {
-      if (processes_.status(number) != 0 && !stopping && !told_) failed_ = true;
+      if (processes_.status(number) == 0 || stopping || ending_ || told_) return;
+      say(processes_.name(number) + " " + ending_text(processes_, number));
+      failed_ = true;
       return;
     }
     const std::string how = processes_.name(number) + " " + ending_text(processes_, number);
@@ -78,6 +83,7 @@ class ServersJob {
     say(how + (processes_.killed(number) ? ", too often" : "") + ": the job is ended");
     failed_ = true;
     ending_ = true;
+    kill_at_ = deadline_in(kHardStopAfter);
     tell(0, processes_.count(), SIGTERM);
   }
 
@@ -106,10 +112,7 @@ class ServersJob {
       }
       tell(0, servers_, SIGTERM);
       told_ = true;
-      workers_gone_ = now;
-    }
-    if (told_ && now > workers_gone_ + kHardStopAfter) {
-      for (int number = 0; number < servers_; ++number) processes_.kill(number);
+      kill_at_ = now + kHardStopAfter;
     }
   }
 
@@ -131,6 +134,7 @@ class ServersJob {
   bool any_done_ = false;  // a worker ended well
   bool told_ = false;      // the servers were told to end
   Clock::time_point workers_gone_ = {};
+  Deadline kill_at_ = Deadline::max();
 };
 
 }  // namespace

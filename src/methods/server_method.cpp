@@ -162,7 +162,6 @@ class ServerMethod final : public UpdateMethod {
                      outcome.reason + "; try a lower --lr or --warmup-epochs 1");
     }
     if (outcome.rejected > 0) note("the servers refused a gradient: " + outcome.reason);
-    if (outcome.fenced > 0) note("was given up by the servers meanwhile, and has joined again");
     if (options_.server_log == nullptr) return;
     options_.server_log->pushed(outcome.staleness);
     options_.server_log->set_updates(outcome.version);

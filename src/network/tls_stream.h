@@ -1,7 +1,9 @@
 // A stream through OpenSSL. Only for files of this layer.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <string>
 
 #include "network/openssl_memory.h"
 #include "network/stream.h"

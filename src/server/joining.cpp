@@ -170,6 +170,7 @@ void ParameterServer::State::join_anew(ConnectionId connection, Member& member) 
   member.asks_about = connections.at(connection).held_before;
   member.connection = connection;
   member.last_heard = now;
+  member.clock = members->min_clock(member.worker).value_or(member.clock);
   changed = true;
   if (options.keeps_state) {
     // Told only when it cannot be forgotten: no incarnation is given twice, and what the worker

@@ -54,7 +54,7 @@ void ParameterServer::State::send_values(Member& member) {
       parameters ? std::span<const float>(model->parameters())
                  : std::span<const float>(model->slots()[pull.which - 1]);
   const WireFormat format = pull.which == 0 ? spec->wire : WireFormat::kFloat32;
-  const std::size_t at_most = kMaxPayload / bytes_each(format);
+  const std::size_t at_most = kPieceBytes / bytes_each(format);
   std::size_t place = 0;
   do {
     const std::span<const float> part =

@@ -11,9 +11,6 @@
 namespace cohort {
 namespace {
 
-// Parts of a push below this wait for the next part: a frame each would cost more than it hides.
-constexpr std::int64_t kMinPart = 16384;
-
 Bytes job_bytes(const JobSpec& spec) {
   const std::string text = to_json(spec).dump();
   const auto bytes = std::as_bytes(std::span(text));
@@ -47,7 +44,7 @@ void ShardClient::State::send_vector(std::uint32_t which, std::span<const float>
   std::size_t place = 0;
   do {
     const auto part =
-        values.subspan(place, std::min(kMaxPayload / sizeof(float), values.size() - place));
+        values.subspan(place, std::min(kPieceBytes / sizeof(float), values.size() - place));
     FrameHeader header;
     header.detail = which;
     header.place = place;
@@ -85,7 +82,7 @@ void ShardClient::State::send_replay(const ReplayWindow::Entry& entry) {
   }
   if (entry.refused) return;
   const std::span<const float> all = entry.gradients;
-  const std::size_t at_most = kMaxPayload / bytes_each(options.spec.wire);
+  const std::size_t at_most = kPieceBytes / bytes_each(options.spec.wire);
   std::size_t place = 0;
   do {
     const auto part = all.subspan(place, std::min(at_most, all.size() - place));
@@ -134,11 +131,12 @@ bool ShardClient::State::pump_push() {
   }
   const std::int64_t size = options.spec.size;
   const std::int64_t at_most =
-      static_cast<std::int64_t>(kMaxPayload / bytes_each(options.spec.wire));
+      static_cast<std::int64_t>(kPieceBytes / bytes_each(options.spec.wire));
   FrameHeader header;
   header.sequence = push.sequence;
   header.detail = low_bits(push.base);
-  while (push.final - push.sent >= kMinPart || push.final == size) {
+  const std::int64_t at_least = std::max<std::int64_t>(1, options.min_part);
+  while (push.final - push.sent >= at_least || push.final == size) {
     const std::int64_t count = std::min(at_most, push.final - push.sent);
     header.place = static_cast<std::uint64_t>(push.sent);
     const auto part = push.gradients.subspan(static_cast<std::size_t>(push.sent),

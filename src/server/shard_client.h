@@ -44,6 +44,8 @@ struct ClientOptions {
   Rank worker = 0;
   JobSpec spec = {};
   std::size_t window_bytes = std::size_t{256} << 20;
+  std::int64_t min_part =
+      16384;  // elements; fewer wait for more: a frame would cost more than it hides
 };
 
 struct PushOutcome {

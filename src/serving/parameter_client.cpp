@@ -145,7 +145,7 @@ class ParameterClient::Implementation {
     if (answered_.load(std::memory_order_relaxed)) return;
     for (const auto& channel : channels_) {
       if (const auto failure = channel->failure()) {
-        fail(failure);
+        fail(with_all_who_are_missing(failure));
         return;
       }
     }
@@ -158,6 +158,23 @@ class ParameterClient::Implementation {
     for (const auto& channel : channels_) channel->add_to(outcome_);
     outcome_.version = channels_.front()->client().version();
     answer();
+  }
+
+  // One server that cannot be reached ends the wait, but a user wants to hear of all.
+  std::exception_ptr with_all_who_are_missing(const std::exception_ptr& failure) const {
+    std::vector<std::string> missing;
+    for (const auto& channel : channels_) {
+      if (!channel->connected()) missing.push_back(channel->text());
+    }
+    if (missing.size() < 2) return failure;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const PeerError& error) {
+      return std::make_exception_ptr(
+          PeerError(std::string(error.what()) + "; missing: " + join(missing, ", ")));
+    } catch (...) {
+      return failure;
+    }
   }
 
   void fail(const std::exception_ptr& error) {

@@ -173,6 +173,11 @@ void ShardChannel::frame_arrived(Link&, const FrameHeader& header,
         ConfigError("server " + std::to_string(server_) + " will not have worker " +
                     std::to_string(options_.worker) + ": " + *refused));
   }
+  if (client_.rejoined() > rejoined_) {
+    rejoined_ = client_.rejoined();
+    options_.note("worker " + std::to_string(options_.worker) + " was given up by server " +
+                  std::to_string(server_) + " meanwhile, and has joined again");
+  }
   note_traffic();
   changed_();
 }

@@ -44,6 +44,7 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   bool left() const { return client_.left(); }
   void add_to(StepOutcome& outcome) const;
 
+  bool connected() const { return link_ != nullptr; }
   // Why there is no use in going on; null as long as there is.
   std::exception_ptr failure() const { return failure_; }
   std::string text() const;  // "server 1 at host:port (what it waits for)"
@@ -80,6 +81,7 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   std::size_t gathered_ = 0;         // blocks copied into gradients_
   std::span<float> pull_into_ = {};  // the worker's vector that the pull under way is for
   bool scattered_ = true;
+  std::uint64_t rejoined_ = 0;  // as far as has been said
   std::exception_ptr failure_;
   std::unique_ptr<Connector> connector_;
   std::unique_ptr<Link> link_;

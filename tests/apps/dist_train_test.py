@@ -29,6 +29,10 @@ def free_port():
         return one.getsockname()[1]
 
 
+# Without batch normalisation, so that it does not matter how a batch is divided.
+PLAIN = ["--model=mlp-100", *TINY[1:]]
+
+
 class DistTrain(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -46,15 +50,22 @@ class DistTrain(ProgramTest):
             self.environment = plain
 
     def ended(self, process, status=0):
-        out, err = process.communicate(timeout=110)
+        out, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, status, f"{process.args}\n{out}\n{err}")
         return out, err
 
     def lines(self, out, pattern):
         return [match for match in map(pattern.fullmatch, out.splitlines()) if match]
 
-    def final_loss(self, out):
-        return float(self.lines(out, BATCH)[-1]["loss"])
+    def losses(self, out):
+        return [float(match["loss"]) for match in self.lines(out, BATCH)]
+
+    def assert_learned_as_one(self, losses, flags):
+        alone = self.cohort("dist_train", *flags, "--batch_size=8", "--pass_num=2",
+                            "--iterations=0").stdout
+        self.assertEqual(len(losses), 2 * 8)
+        for ours, other in zip(losses, self.losses(alone)):
+            self.assertAlmostEqual(ours, other, delta=1e-3)
 
     def run_directory(self, name):
         return self.folder / "runs" / name
@@ -130,11 +141,11 @@ class Local(DistTrain):
 
 
 class Servers(DistTrain):
-    def job(self, addresses, trainers, *flags, variables=None):
+    def job(self, addresses, trainers, *flags):
         """Starts all servers and trainers; returns what the trainers printed."""
         common = {"PADDLE_TRAINERS": trainers, **addresses[0]}
         # Eight samples a step of all, whatever the number of trainers.
-        flags = [*TINY, "--update_method=pserver", f"--batch_size={8 // trainers}",
+        flags = ["--update_method=pserver", f"--batch_size={8 // trainers}",
                  "--pass_num=2", "--iterations=0", *flags]
         processes = [self.launch({**common, "PADDLE_TRAINING_ROLE": "TRAINER",
                                   "PADDLE_TRAINER_ID": rank}, *flags, "--name", f"t{rank}")
@@ -158,22 +169,17 @@ class Servers(DistTrain):
                 [{"PADDLE_CURRENT_ENDPOINT": host} for host in hosts])
 
     def test_four_and_four_as_published(self):
-        outs = self.job(self.by_address(4), 4)
+        outs = self.job(self.by_address(4), 4, *TINY)
         for out in outs:
             self.assertEqual(len(self.lines(out, BATCH)), 2 * 8)
             self.assertTrue(END.fullmatch(out.splitlines()[-1]), out)
 
-    def test_one_trainer_learns_as_one_alone(self):
-        (out,) = self.job(self.by_port(2), 1)
-        alone = self.cohort("dist_train", *TINY, "--batch_size=8", "--pass_num=2",
-                            "--iterations=0").stdout
-        ours, other = self.lines(out, BATCH), self.lines(alone, BATCH)
-        self.assertEqual(len(ours), len(other))
-        for one, two in zip(ours, other):
-            self.assertAlmostEqual(float(one["loss"]), float(two["loss"]), delta=2e-3)
+    def test_two_trainers_learn_as_one_alone(self):
+        one, two = (self.losses(out) for out in self.job(self.by_port(2), 2, *PLAIN))
+        self.assert_learned_as_one([(a + b) / 2 for a, b in zip(one, two)], PLAIN)
 
     def test_whole_parameters_at_once_and_merged_batches(self):
-        outs = self.job(self.by_port(2), 2, "--no_split_var", "--async_mode",
+        outs = self.job(self.by_port(2), 2, *TINY, "--no_split_var", "--async_mode",
                         "--multi_batch_repeat=2")
         for out in outs:
             self.assertEqual(len(self.lines(out, BATCH)), 2 * 4)
@@ -202,12 +208,12 @@ class Collective(DistTrain):
     def test_trainers_learn_as_one_alone(self):
         hosts = [f"127.0.0.1:{free_port()}" for _ in range(2)]
         variables = {"PADDLE_TRAINER_ENDPOINTS": ",".join(hosts), "PADDLE_TRAINERS_NUM": 2}
-        flags = [*TINY, "--update_method=nccl2", "--batch_size=4", "--pass_num=2", "--iterations=0"]
-        trainers = [self.launch({**variables, "PADDLE_TRAINER_ID": rank}, *flags)
-                    for rank in (1, 0)]
-        outs = [self.ended(trainer)[0] for trainer in trainers]
-        self.assertEqual(len(self.lines(outs[1], BATCH)), 2 * 8)  # the first one speaks for all
-        self.assertEqual(self.lines(outs[0], BATCH), [])
+        flags = [*PLAIN, "--update_method=nccl2", "--batch_size=4", "--pass_num=2",
+                 "--iterations=0"]
+        other, first = (self.launch({**variables, "PADDLE_TRAINER_ID": rank}, *flags)
+                        for rank in (1, 0))
+        self.assertEqual(self.losses(self.ended(other)[0]), [])  # the first one speaks for all
+        self.assert_learned_as_one(self.losses(self.ended(first)[0]), PLAIN)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ class Mnist(ProgramTest):
                           f"--task_index={index}", *SMALL, *arguments)
 
     def ended(self, process):
-        out, err = process.communicate(timeout=100)
+        out, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, f"{process.args}\n{out}\n{err}")
         return out, err
 

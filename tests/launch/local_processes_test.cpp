@@ -146,7 +146,10 @@ TEST_F(LocalLaunch, GivesAServerUpThatIsKilledTooOften) {
 }
 
 TEST_F(LocalLaunch, AServerThatFailsByItselfEndsTheJob) {
-  EXPECT_EQ(run_servers(1, 1, std::string(kServerUntil) + "exit 1; fi\nexec sleep 60"), 1);
+  EXPECT_EQ(run_servers(1, 1,
+                        std::string(kServerUntil) + "sleep 0.3; exit 1; fi\n" +
+                            "trap '' TERM; for i in 1 2 3 4 5 6 7 8 9; do sleep 10; done"),
+            1);
   EXPECT_THAT(said_, HasSubstr("server 0 ended with status 1: the job is ended"));
 }
 

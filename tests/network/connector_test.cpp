@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::Pair;
+using testing::run_for;
 using testing::run_until;
 using testing::server;
 using testing::worker;
@@ -63,8 +64,7 @@ class ConnectorTest : public ::testing::Test {
 TEST_F(ConnectorTest, WaitsForAListenerThatComesLater) {
   const Address address{.host = "127.0.0.1", .port = free_port()};
   begin_connecting_to({.address = address, .self = worker(0), .peer = server(0)}, 5s);
-  run_until(
-      io_, [] { return false; }, 150ms);
+  run_for(io_, 150ms);
   EXPECT_FALSE(link_ || failure_);
   begin_listening({.address = address, .self = server(0)});
   ASSERT_TRUE(joined());
@@ -125,8 +125,7 @@ TEST_F(ConnectorTest, GivesUpSilentlyWhenItIsDestroyed) {
   begin_listening({.address = {.host = "127.0.0.1"}, .self = server(0)});
   begin_connecting_to({.address = listener_->address(), .self = worker(0), .peer = server(0)}, 1s);
   connector_.reset();
-  run_until(
-      io_, [] { return false; }, 50ms);
+  run_for(io_, 50ms);
   EXPECT_FALSE(link_ || failure_);
 }
 

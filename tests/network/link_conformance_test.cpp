@@ -16,6 +16,7 @@ using ::testing::HasSubstr;
 using testing::kData;
 using testing::Pair;
 using testing::Recorder;
+using testing::run_for;
 using testing::run_until;
 using testing::some_bytes;
 using namespace std::chrono_literals;
@@ -229,10 +230,8 @@ TEST_P(LinkConformance, FloodsBetweenThreadsEnd) {
         [&](const ConnectFailure& failure) { other->failure = failure; });
     const Deadline deadline = deadline_in(5s);
     while (!(other->connected && pair_->accepted) && Clock::now() < deadline) {
-      run_until(
-          there, [] { return false; }, 1ms);
-      run_until(
-          here, [] { return false; }, 1ms);
+      run_for(there, 1ms);
+      run_for(here, 1ms);
     }
     ASSERT_TRUE(other->connected && pair_->accepted);
   }
@@ -245,7 +244,7 @@ TEST_P(LinkConformance, FloodsBetweenThreadsEnd) {
 }
 
 TEST_P(LinkConformance, LentMemoryIsReadUntilItIsCopied) {
-  make();
+  make({.silence = 30s});
   pair_->connected->set_handler(at_worker_);
   const Bytes expected = some_bytes(kMaxPayload);
   Bytes memory = expected;
@@ -270,8 +269,7 @@ TEST_P(LinkConformance, EndsWhenThePeerDoesNotReadAndTooMuchWaits) {
   EXPECT_EQ(at_worker_.losses, 0);  // never from within a call
   ASSERT_TRUE(run_until(io_, [&] { return at_worker_.lost.has_value(); }));
   EXPECT_THAT(*at_worker_.lost, HasSubstr("does not read"));
-  run_until(
-      io_, [] { return false; }, 20ms);
+  run_for(io_, 20ms);
   EXPECT_EQ(at_worker_.losses, 1);
 }
 
@@ -294,34 +292,37 @@ TEST_P(LinkConformance, BothMaySayGoodbyeAtOnce) {
   make_and_listen();
   pair_->connected->close_after_sending();
   pair_->accepted->close_after_sending();
-  run_until(
-      io_, [] { return false; }, 50ms);
+  run_for(io_, 50ms);
   EXPECT_FALSE(at_server_.lost || at_worker_.lost);
 }
 
 TEST_P(LinkConformance, NoticesAPeerThatIsGone) {
-  make_and_listen();
+  make_and_listen({.silence = 60s});  // it is not silence that tells
   pair_->connected->send({.type = kData}, some_bytes(100000));
   ASSERT_TRUE(run_until(io_, [&] { return at_server_.frames.size() == 1; }));
   pair_->connected.reset();
   ASSERT_TRUE(run_until(
-      io_, [&] { return at_server_.lost.has_value(); }, 1s));
+      io_, [&] { return at_server_.lost.has_value(); }, 10s));
   EXPECT_THAT(*at_server_.lost, HasSubstr("without a goodbye"));
   EXPECT_EQ(at_server_.losses, 1);
   pair_->accepted->send({.type = kData}, some_bytes(10));  // dropped, and that is all
-  run_until(
-      io_, [] { return false; }, 20ms);
+  run_for(io_, 20ms);
   EXPECT_EQ(at_server_.losses, 1);
 }
 
-TEST_P(LinkConformance, NoticesAPeerThatIsSilentButNotOneThatIsIdle) {
-  make_and_listen({.silence = 300ms});
-  // Idle for long: heartbeats keep both alive.
-  run_until(
-      io_, [] { return false; }, 600ms);
-  EXPECT_FALSE(at_server_.lost || at_worker_.lost);
-  EXPECT_LT(Clock::now() - pair_->accepted->last_heard(), 250ms);
+TEST_P(LinkConformance, HeartbeatsKeepAnIdleLinkAlive) {
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    make_and_listen({.silence = 300ms});
+    if (run_for(io_, 600ms) > 80ms) continue;  // no wonder if one was missed
+    EXPECT_FALSE(at_server_.lost || at_worker_.lost);
+    EXPECT_LT(Clock::now() - pair_->accepted->last_heard(), 250ms);
+    return;
+  }
+  GTEST_SKIP() << "the machine is too busy";
+}
 
+TEST_P(LinkConformance, NoticesAPeerThatIsSilent) {
+  make({.silence = 300ms});
   // An end on a loop that nobody runs is as one whose process was stopped.
   boost::asio::io_context stopped{1};
   connecting_.address = pair_->listener->address();
@@ -333,10 +334,8 @@ TEST_P(LinkConformance, NoticesAPeerThatIsSilentButNotOneThatIsIdle) {
       [](const ConnectFailure& failure) { ADD_FAILURE() << failure.reason; });
   const Deadline deadline = deadline_in(5s);
   while (!(silent && pair_->accepted) && Clock::now() < deadline) {
-    run_until(
-        stopped, [] { return false; }, 1ms);
-    run_until(
-        io_, [] { return false; }, 1ms);
+    run_for(stopped, 1ms);
+    run_for(io_, 1ms);
   }
   ASSERT_TRUE(silent && pair_->accepted);
   Recorder recorder;
@@ -387,6 +386,7 @@ TEST_P(LinkConformance, APlaceOfTheWrongSizeEndsTheLink) {
 }
 
 TEST_P(LinkConformance, NoticesAPeerThatWasKilled) {
+  listening_.links.silence = connecting_.links.silence = 60s;
   std::unique_ptr<Link> accepted;
   Recorder recorder;
   auto listener = listen(io_, listening_,

@@ -85,6 +85,21 @@ inline bool run_until(boost::asio::io_context& io, const std::function<bool()>& 
   return true;
 }
 
+// Runs the loop for so long. How long it stood still at most: the machine may be busy.
+inline Clock::duration run_for(boost::asio::io_context& io, std::chrono::milliseconds time) {
+  auto last = Clock::now();
+  Clock::duration longest{0};
+  run_until(
+      io,
+      [&] {
+        longest = std::max(longest, Clock::now() - last);
+        last = Clock::now();
+        return false;
+      },
+      time);
+  return longest;
+}
+
 inline Identity worker(Rank rank, std::string_view job = "test") {
   return {job_id_of(job), Role::kWorker, rank};
 }

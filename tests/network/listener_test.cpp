@@ -21,6 +21,7 @@ using ::testing::HasSubstr;
 using testing::hello_bytes;
 using testing::RawPeer;
 using testing::Recorder;
+using testing::run_for;
 using testing::run_until;
 using testing::server;
 using testing::worker;
@@ -150,8 +151,7 @@ TEST_F(ListenerTest, SendsAwayWhoIsSilentOrSlowAfterThreeSeconds) {
   const auto begin = Clock::now();
   for (std::size_t i = 0; !slow.closed() && i < 60; ++i) {
     slow.write(std::span(hello).subspan(i, 1));
-    run_until(
-        io_, [] { return false; }, 100ms);
+    run_for(io_, 100ms);
   }
   EXPECT_TRUE(run_until(
       io_, [&] { return silent.closed() && slow.closed(); }, 4s));
@@ -198,13 +198,11 @@ TEST_F(ListenerTest, ThoseWhoSpeakAreNotDrivenOutByThoseWhoDoNot) {
   RawPeer honest = stranger();
   const Bytes hello = hello_bytes(worker(0), server(0));
   honest.write(std::span(hello).first(50));  // in the middle of its greeting
-  run_until(
-      io_, [] { return false; }, 20ms);
+  run_for(io_, 20ms);
   std::vector<RawPeer> idle;
   for (int i = 0; i < 300; ++i) {
     idle.push_back(stranger());
-    run_until(
-        io_, [] { return false; }, 0ms);
+    run_for(io_, 0ms);
     io_.poll();
   }
   ASSERT_TRUE(run_until(
@@ -228,8 +226,7 @@ TEST_F(ListenerTest, GoesOnWhenThereAreNoDescriptorsLeft) {
       io_, [&] { return refusals("no descriptors left") >= 1; }, 2s);
   low.rlim_cur = static_cast<rlim_t>(next) + 3;
   ::setrlimit(RLIMIT_NOFILE, &low);
-  run_until(
-      io_, [] { return false; }, 400ms);
+  run_for(io_, 400ms);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_TRUE(relieved);
   EXPECT_LT(time_of_an_honest_handshake(), 2s);

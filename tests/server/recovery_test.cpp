@@ -171,10 +171,10 @@ TEST(Recovery, ADeadWorkerDoesNotPinTheClock) {
   cluster.settle();
   EXPECT_FALSE(cluster.end_step(0));  // a step ahead of worker 1, and none is allowed
   cluster.disconnect(1);
-  cluster.pass(std::chrono::milliseconds(2000));
+  cluster.pass(std::chrono::milliseconds(400));
   cluster.settle();
-  EXPECT_FALSE(cluster.end_step(0));
-  cluster.pass(std::chrono::milliseconds(700));
+  EXPECT_FALSE(cluster.end_step(0));  // it may be back at once
+  cluster.pass(std::chrono::milliseconds(300));
   cluster.settle();
   EXPECT_TRUE(cluster.end_step(0));
   cluster.start_worker(1);  // begins at the clock of the other

@@ -12,8 +12,9 @@ namespace cohort::simulation {
 
 class Clocks {
  public:
-  void asks_to_join(Rank rank) { at(rank).rejoining = true; }  // another process, for this rank
-  void joined_anew(Rank rank);  // an incarnation begins, where the slowest of the others is
+  void asks_to_join(Rank rank, int process) { at(rank).askers |= bit(process); }
+  void joined_anew(Rank rank,
+                   int process);  // an incarnation begins, where the slowest of the others is
   void joined(Rank rank) { at(rank).live = true; }  // likewise, or comes back
   void answered(Rank rank, std::uint64_t sequence);
   void left(Rank rank) { at(rank).live = false; }
@@ -24,17 +25,20 @@ class Clocks {
 
   // Whether the server may have given the rank up, or given it to another process.
   bool may_be_gone(Rank rank) const;
-  bool rejoining(Rank rank) const { return seats_[static_cast<std::size_t>(rank)].rejoining; }
+  bool rejoining(Rank rank) const { return seats_[static_cast<std::size_t>(rank)].rejoining(); }
   // How far the rank is ahead of the slowest member; nothing where that is not known.
   std::optional<std::uint64_t> lead(Rank rank) const;
 
  private:
+  static std::uint64_t bit(int process) { return std::uint64_t{1} << (process % 64); }
   struct Seat {
     bool live = false;
-    bool rejoining = false;
-    bool unsure = false;  // began at a clock that the wire does not show
+    std::uint64_t askers = 0;  // other processes that want the place
+    bool unsure = false;       // began at a clock that the wire does not show
     std::uint64_t clock = 0;
     std::uint64_t answered = 0;  // pushes of its incarnation
+
+    bool rejoining() const { return askers != 0; }
   };
   Seat& at(Rank rank) { return seats_[static_cast<std::size_t>(rank)]; }
 

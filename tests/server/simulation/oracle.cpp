@@ -180,6 +180,7 @@ void Oracle::commit(std::uint64_t version, std::span<const float> parameters, Ti
   version_ = version;
   model_.assign(parameters.begin(), parameters.end());
   history_[{boot_, version}] = model_;
+  if (swarm_.mode == ServerMode::kSync) rounds_[{boot_, version}] = std::move(added);
 }
 
 void Oracle::check_round(const std::vector<std::pair<Rank, int>>& added, Time now) {
@@ -263,12 +264,22 @@ void Oracle::values_pulled(int process, int boot, std::uint64_t version,
   }
   // With backup workers a round that nobody was told of may be made again of others.
   if (swarm_.mode != ServerMode::kSync || (swarm_.backup_workers > 0 && boot_ > 0)) return;
-  const auto [seen, fresh] = seen_.try_emplace(version, values.begin(), values.end());
-  if (!fresh && !same_bits(seen->second, values)) {
-    if (lossy()) return;
+  auto [found_seen, fresh] = seen_.try_emplace(version);
+  Seen& seen = found_seen->second;
+  if (!fresh && !same_bits(seen.values, values) && acknowledged(seen.boot, version) && !lossy()) {
     fail(Breach::kDiverged,
          "two workers pulled version " + std::to_string(version) + " and got different values");
   }
+  seen = {boot, {values.begin(), values.end()}};
+}
+
+// A round that nobody was told of may be made again of others, after a crash.
+bool Oracle::acknowledged(int boot, std::uint64_t version) const {
+  const auto round = rounds_.find({boot, version});
+  if (round == rounds_.end()) return false;
+  return std::any_of(round->second.begin(), round->second.end(), [&](const auto& each) {
+    return pushes_[at(each.first)][at(each.second)].told == Told::kApplied;
+  });
 }
 
 bool Oracle::may_be_lost(const Push& push) const {

@@ -113,6 +113,7 @@ class Oracle {
   void check_gap(int process) const;
   bool is_member(const Process& process, Time now) const;
   bool may_be_lost(const Push& push) const;
+  bool acknowledged(int boot, std::uint64_t version) const;
   bool lossy() const;  // an acknowledged push is lost, as it may be
   Push* find(Rank rank, std::uint64_t incarnation, std::uint64_t sequence);
   [[noreturn]] void fail(Breach breach, const std::string& text) const;
@@ -136,7 +137,12 @@ class Oracle {
   Clocks durable_clocks_ = {};
   std::map<std::uint64_t, Kept> snapshots_;                              // not yet on disk
   std::map<std::pair<int, std::uint64_t>, std::vector<float>> history_;  // by boot and version
-  std::map<std::uint64_t, std::vector<float>> seen_;  // kSync: what workers got of a version
+  struct Seen {
+    int boot = 0;
+    std::vector<float> values = {};
+  };
+  std::map<std::pair<int, std::uint64_t>, std::vector<std::pair<Rank, int>>> rounds_;
+  std::map<std::uint64_t, Seen> seen_;  // kSync: what workers got of a version
   Time longest_write_ = 0;
   std::uint64_t excused_ = 0;
 };

@@ -80,7 +80,7 @@ void Oracle::on_joined(int process, const JoinedBody& body, Time now) {
                                std::to_string(to.rank) + " is given out a second time");
     }
     issued_[at(to.rank)] = body.incarnation;
-    clocks_.joined_anew(to.rank);
+    clocks_.joined_anew(to.rank, process);
   }
   clocks_.joined(to.rank);
   if (to.left) clocks_.left(to.rank);
@@ -121,7 +121,7 @@ void Oracle::server_got(int process, const FrameHeader& header,
                         std::span<const std::byte> payload) {
   Process& from = processes_[at(process)];
   if (header.type == static_cast<FrameType>(ServerFrame::kJoin) && header.incarnation == 0) {
-    clocks_.asks_to_join(from.rank);
+    clocks_.asks_to_join(from.rank, process);
   }
   if (header.incarnation != issued_in_boot_[at(from.rank)]) return;
   if (header.type == static_cast<FrameType>(ServerFrame::kLeave)) {

@@ -88,6 +88,7 @@ Swarm draw_swarm(Seed seed) {
   if (one_in(random, 4)) swarm.slowness = random.uniform(2, 8);
   if (one_in(random, 5)) swarm.poison = random.uniform(0.05, 0.3);
   if (one_in(random, 4)) swarm.window_bytes = 128 * (1 + random.below(4));
+  if (one_in(random, 2)) swarm.min_part = between(random, 1, 8);
   return swarm;
 }
 

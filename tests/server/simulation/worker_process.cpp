@@ -11,7 +11,7 @@ WorkerProcess::WorkerProcess(World& world, int index, Rank rank)
     : world_(world),
       index_(index),
       rank_(rank),
-      client_({rank, world.spec(), world.swarm().window_bytes}, *this),
+      client_({rank, world.spec(), world.swarm().window_bytes, world.swarm().min_part}, *this),
       gradients_(static_cast<std::size_t>(model_size(world.swarm().workers))),
       values_(gradients_.size()),
       initial_(initial_values(world.swarm().workers)) {}
