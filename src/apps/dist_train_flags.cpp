@@ -25,7 +25,7 @@ constexpr const char* kExample =
   PADDLE_CURRENT_IP=127.0.0.1 PADDLE_PSERVER_PORT=7164 \
       cohort dist_train --model=ResNet50 --update_method=pserver --device=CPU
 
-Between hosts the processes need a secret in common: `cohort token > job.token`, and
+Between hosts the processes need a secret in common: `cohort token --file job.token`, and
 --token_file=job.token for each. On one host (127.0.0.1) they do not.)";
 
 // Python's distutils.util.strtobool; nothing after the flag means yes.

@@ -24,7 +24,7 @@ constexpr const char* kExample =
     cohort mnist --ps_hosts=10.10.10.94:2222 --worker_hosts=10.10.10.191:2222 \
                  --job_name=worker --task_index=0    on 10.10.10.191
 
-Between hosts the processes need a secret in common: `cohort token > job.token`, and
+Between hosts the processes need a secret in common: `cohort token --file job.token`, and
 --token_file=job.token for each. On one host (127.0.0.1) they do not.)";
 
 struct MnistCommand {

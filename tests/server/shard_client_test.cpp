@@ -39,17 +39,18 @@ TEST(ShardClient, SendsPartsAsTheyBecomeFinalAndPullsAfterTheLast) {
   EXPECT_TRUE(worker.to_server.empty());
   worker.client->extend_push(100);  // too little for a frame of its own
   EXPECT_TRUE(worker.to_server.empty());
-  worker.client->extend_push(40000);
+  worker.client->extend_push(30000);
   ASSERT_EQ(worker.to_server.size(), 1U);
-  EXPECT_EQ(worker.to_server.back().header.length, 160000U);
+  EXPECT_EQ(worker.to_server.back().header.length, 120000U);
   EXPECT_EQ(static_cast<const void*>(worker.to_server.back().payload().data()),
             worker.gradients.data());  // straight from the arena
   worker.client->pull(worker.values);
   EXPECT_EQ(worker.to_server.size(), 1U);
   worker.client->extend_push(600000);
-  ASSERT_EQ(worker.to_server.size(), 5U);
-  EXPECT_EQ(worker.to_server[1].header.place, 40000U);
-  EXPECT_EQ(worker.to_server[2].header.length, kMaxPayload);
+  const std::size_t pieces = (570000 * sizeof(float) + kPieceBytes - 1) / kPieceBytes;
+  ASSERT_EQ(worker.to_server.size(), 1 + pieces + 1);  // and the pull
+  EXPECT_EQ(worker.to_server[1].header.place, 30000U);
+  EXPECT_EQ(worker.to_server[2].header.length, kPieceBytes);
   EXPECT_EQ(types(worker.to_server).back(), ServerFrame::kPull);
   cluster.settle();
   EXPECT_TRUE(worker.client->pulled());
