@@ -32,6 +32,12 @@ int Members::live() const {
                                         [](const Member& member) { return member.live(); }));
 }
 
+int Members::training() const {
+  return static_cast<int>(std::count_if(members_.begin(), members_.end(), [](const Member& member) {
+    return member.live() && !member.done();
+  }));
+}
+
 int Members::count(Member::Presence presence) const {
   return static_cast<int>(
       std::count_if(members_.begin(), members_.end(),
@@ -41,8 +47,9 @@ int Members::count(Member::Presence presence) const {
 std::optional<std::uint64_t> Members::min_clock(Rank without) const {
   std::optional<std::uint64_t> smallest;
   for (const Member& member : members_) {
-    const bool counts = member.live() || (COHORT_PLANTED(kDeadPinsClock) &&
-                                          member.presence == Member::Presence::kEvicted);
+    const bool counts =
+        (member.live() && !member.done()) ||
+        (COHORT_PLANTED(kDeadPinsClock) && member.presence == Member::Presence::kEvicted);
     if (!counts || member.worker == without) continue;
     smallest = std::min(smallest.value_or(member.clock), member.clock);
   }

@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/types.h"
+#include "server/messages.h"
 
 namespace cohort {
 
@@ -94,6 +95,8 @@ struct Member {
   std::uint64_t goodbye_with = 0;  // likewise, before it is let go; 0: has been, or is not leaving
 
   bool live() const { return presence == Presence::kPresent || presence == Presence::kAwaited; }
+  // Waits for the others to end: it will push nothing more, and nobody waits for it.
+  bool done() const { return pull && pull->which == kPullWhenAlone; }
   bool replays() const { return live() && applied < replay_to; }
   // An incarnation that nobody has used yet.
   void renew(std::uint64_t next_incarnation);
@@ -112,6 +115,7 @@ class Members {
   }
 
   int live() const;
+  int training() const;  // live, and not done
   int count(Member::Presence presence) const;
   // The smallest clock of the live members, but for `without`; nothing when there is none.
   std::optional<std::uint64_t> min_clock(Rank without = -1) const;

@@ -19,6 +19,7 @@ void ParameterServer::State::on_pull(Member& member, const FrameHeader& header) 
   member.pull = WaitingPull{.id = header.sequence, .which = header.detail, .since = now};
   if (may_read(member)) return send_values(member);
   examine_rounds();  // in recovery: it has nothing more to repeat
+  if (member.done()) examine_pulls();
 }
 
 bool ParameterServer::State::may_read(const Member& member) const {

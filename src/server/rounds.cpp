@@ -54,7 +54,7 @@ RoundDecision next_round(const Members& members, const JobSpec& spec) {
     if (!member.was_present) return decision;
     if (member.live() && member.push.whole) decision.participants.push_back(member.worker);
   }
-  const int needed = std::max(1, std::min(members.live(), spec.workers - spec.backup_workers));
+  const int needed = std::max(1, std::min(members.training(), spec.workers - spec.backup_workers));
   if (static_cast<int>(decision.participants.size()) >= needed) decision.kind = Kind::kMake;
   return decision;
 }

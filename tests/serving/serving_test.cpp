@@ -120,6 +120,21 @@ TEST(Serving, EveryGradientCountsOnceWithoutRounds) {
   EXPECT_EQ(servers.ended(0).counters.pushes, 50U);
 }
 
+TEST(Serving, AWorkerThatHasEndedHoldsUpNobodyWhoCameLater) {
+  ServerGroup servers(1);
+  const Job job{.workers = 2, .mode = ServerMode::kBounded};
+  std::thread late;
+  const auto start_the_other = [&](int step) {
+    if (step != 8) return;
+    late = std::thread([&] { work(options_for(servers, job, 1), 10, 0); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  };
+  // The late one's clock begins where the other's is, and runs past the other's last.
+  work(options_for(servers, job, 0), 10, 0, start_the_other);
+  late.join();
+  EXPECT_EQ(servers.ended(0).counters.pushes, 20U);
+}
+
 TEST(Serving, HalfPrecisionHalvesWhatIsSent) {
   std::uint64_t sent[2];
   for (const bool half : {false, true}) {
