@@ -14,6 +14,7 @@ namespace {
 
 constexpr Tag kStatus = 1;
 constexpr Tag kAlarm = 2;
+constexpr std::size_t kMessageBytes = std::size_t{8} << 20;
 constexpr std::chrono::milliseconds kTellEvery{250};
 constexpr std::chrono::milliseconds kLookEvery{50};
 constexpr std::chrono::seconds kAlarmTime{1};
@@ -36,7 +37,16 @@ class TcpHostChannel final : public Collectives {
   Rank rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   void all_reduce(std::span<float> values, Deadline deadline) override {
-    watched("all_reduce", deadline, [&] { inner_->all_reduce(values, deadline); });
+    // In pieces whose messages the allocator keeps for the next, instead of giving them back.
+    const std::size_t most = kMessageBytes / sizeof(float) * static_cast<std::size_t>(size());
+    watched("all_reduce", deadline, [&] {
+      std::size_t begin = 0;
+      do {
+        const std::size_t count = std::min(most, values.size() - begin);
+        inner_->all_reduce(values.subspan(begin, count), deadline);
+        begin += count;
+      } while (begin < values.size());
+    });
   }
   std::vector<Bytes> all_gather(std::span<const std::byte> own, Deadline deadline) override {
     std::vector<Bytes> all;
