@@ -17,6 +17,8 @@ class Clocks {
                    int process);  // an incarnation begins, where the slowest of the others is
   void joined(Rank rank) { at(rank).live = true; }  // likewise, or comes back
   void answered(Rank rank, std::uint64_t sequence);
+  // It will push nothing more; whether its clock counts, its connection decides.
+  void done(Rank rank) { at(rank).unsure = true; }
   void left(Rank rank) { at(rank).live = false; }
   void evicted(Rank rank) { at(rank).live = false; }
 

@@ -208,7 +208,8 @@ void Oracle::check_round(const std::vector<std::pair<Rank, int>>& added, Time no
   // After a restart rounds are repeated as they were, whoever is there by now.
   if (version_ + 1 < newest_ || swarm_.backup_workers > 0 || repeated(added)) return;
   for (const Process& process : processes_) {
-    if (is_member(process, now) && !clocks_.rejoining(process.rank) && !in[at(process.rank)]) {
+    if (is_member(process, now) && !process.done && !clocks_.rejoining(process.rank) &&
+        !in[at(process.rank)]) {
       fail(Breach::kDiverged,
            "a round without worker " + std::to_string(process.rank) + ", which is there");
     }

@@ -88,6 +88,7 @@ class Oracle {
     std::uint64_t fenced = 0;       // the last of its incarnations that was
     bool alive = true;
     bool left = false;
+    bool done = false;  // takes its last look, and holds up nobody
     bool hindered = false;
     int joined_boot = -1;
     Time heard = 0;

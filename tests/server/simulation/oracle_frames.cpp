@@ -124,6 +124,11 @@ void Oracle::server_got(int process, const FrameHeader& header,
     clocks_.asks_to_join(from.rank, process);
   }
   if (header.incarnation != issued_in_boot_[at(from.rank)]) return;
+  if (header.type == static_cast<FrameType>(ServerFrame::kPull) &&
+      header.detail == kPullWhenAlone) {
+    from.done = true;
+    clocks_.done(from.rank);
+  }
   if (header.type == static_cast<FrameType>(ServerFrame::kLeave)) {
     from.left = true;
     clocks_.left(from.rank);

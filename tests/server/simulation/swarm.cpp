@@ -89,6 +89,7 @@ Swarm draw_swarm(Seed seed) {
   if (one_in(random, 5)) swarm.poison = random.uniform(0.05, 0.3);
   if (one_in(random, 4)) swarm.window_bytes = 128 * (1 + random.below(4));
   if (one_in(random, 2)) swarm.min_part = between(random, 1, 8);
+  swarm.last_look = one_in(random, 3);
   return swarm;
 }
 

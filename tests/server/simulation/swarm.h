@@ -49,6 +49,7 @@ struct Swarm {
   double slowness = 1;  // of the last worker
   double poison = 0;    // pushes that hold a NaN
   std::size_t window_bytes = 1 << 20;
+  bool last_look = false;         // worker 0 takes the model when all others are gone
   std::int64_t min_part = 16384;  // of a push: small, and it comes in several frames
 
   std::string text() const;

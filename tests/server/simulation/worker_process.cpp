@@ -65,10 +65,10 @@ void WorkerProcess::drive() {
   }
 }
 
-void WorkerProcess::pull() {
+void WorkerProcess::pull(std::uint32_t which) {
   phase_ = Phase::kPulling;
   std::fill(values_.begin(), values_.end(), std::numeric_limits<float>::quiet_NaN());
-  client_.pull(values_);
+  client_.pull(values_, which);
 }
 
 void WorkerProcess::pull_answered() {
@@ -89,6 +89,10 @@ void WorkerProcess::pull_answered() {
   // What the client still needs of the gradients it must have copied by now.
   std::fill(gradients_.begin(), gradients_.end(), 1e30F);
   if (enough()) {
+    if (rank_ == 0 && world_.swarm().last_look && !looked_) {
+      looked_ = true;
+      return pull(kPullWhenAlone);
+    }
     phase_ = Phase::kLeaving;
     client_.leave();
     return;
