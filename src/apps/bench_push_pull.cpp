@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "apps/serving.h"
+#include "core/aligned_vector.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "serving/parameter_client.h"
@@ -134,8 +135,8 @@ std::unique_ptr<Child> start_server(const Route& route, const JobId& job, int se
 // One worker: seconds of each push-pull of `elements` parameters.
 std::vector<double> time_push_pulls(const ParameterClientOptions& options, std::int64_t elements,
                                     int repetitions, int workers) {
-  std::vector<float> parameters(static_cast<std::size_t>(elements));
-  const std::vector<float> gradients(parameters.size(), kGradient);
+  AlignedVector<float> parameters(static_cast<std::size_t>(elements));
+  const AlignedVector<float> gradients(parameters.size(), kGradient);
   ParameterClient client(options, {parameters, gradients, {}});
   client.start(0, deadline_in(kPatience));
   std::vector<double> seconds;

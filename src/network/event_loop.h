@@ -14,7 +14,7 @@ class io_context;
 
 namespace cohort {
 
-inline constexpr std::chrono::microseconds kAttention{50};
+inline constexpr std::chrono::microseconds kAttention{300};
 
 // Returns when the io_context is stopped or has nothing left to do, like its run().
 void run_attentively(boost::asio::io_context& io);

@@ -12,6 +12,9 @@ namespace {
 
 // Shorter payloads without a place are awaited in the buffer and shown there.
 constexpr std::size_t kShownInBuffer = 8 << 10;
+// Bytes are summed while they are still in the processor's cache: with more at a time TCP carries
+// 2.3 GB/s in place of 3.4.
+constexpr std::size_t kSummedAtOnce = 128 << 10;
 
 void check_place(const std::optional<std::span<std::byte>>& place, std::size_t length) {
   if (place && place->size() != length) {
@@ -38,12 +41,14 @@ std::array<std::span<std::byte>, 2> FrameReader::room() {
     end_ -= begin_;
     begin_ = 0;
   }
+  const auto rest = place_.subspan(placed_);
+  if (checksums_ && rest.size() > kSummedAtOnce) return {rest.first(kSummedAtOnce), {}};
   // After a long payload comes a header, and after that probably another: which then goes straight
   // to its place.
-  const std::size_t beyond =
-      place_.size() - placed_ > kReadBuffer ? kFrameHeaderBytes : kReadBuffer;
-  return {place_.subspan(placed_),
-          std::span(buffer_->bytes + end_, std::min(beyond, kReadBuffer - end_))};
+  const std::size_t beyond = rest.size() > kReadBuffer
+                                 ? padding_after(place_.size()) + kFrameHeaderBytes
+                                 : kReadBuffer;
+  return {rest, std::span(buffer_->bytes + end_, std::min(beyond, kReadBuffer - end_))};
 }
 
 std::optional<std::string> FrameReader::accept(std::size_t bytes, FrameSink& sink) {
@@ -64,6 +69,9 @@ std::optional<std::string> FrameReader::accept(std::size_t bytes, FrameSink& sin
 
 FrameReader::Next FrameReader::next_frame(FrameSink& sink) {
   if (!header_) {
+    const std::size_t skipped = std::min(padding_, buffered().size());
+    padding_ -= skipped;
+    begin_ += skipped;
     if (buffered().size() < kFrameHeaderBytes) return Next::kWait;
     auto decoded = decode(buffered().first<kFrameHeaderBytes>());
     if (auto* refusal = std::get_if<FrameRefusal>(&decoded)) {
@@ -122,6 +130,8 @@ FrameReader::Next FrameReader::take_from_ring(FrameSink& sink) {
 FrameReader::Next FrameReader::finish(std::span<const std::byte> payload, FrameSink& sink) {
   const FrameHeader header = *header_;
   header_.reset();
+  const bool by_ring = ring_ != nullptr && header.length >= kRingPayload;
+  padding_ = by_ring ? 0 : padding_after(header.length);
   place_ = {};
   placed_ = 0;
   payload_bytes_ += payload.size();

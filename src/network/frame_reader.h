@@ -5,6 +5,7 @@
 // header are copied, at most kReadBuffer of them a payload.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -41,6 +42,9 @@ class FrameReader {
   // Where the next bytes of the connection belong, in this order. Together never empty.
   std::array<std::span<std::byte>, 2> room();
 
+  // How many bytes are sure to come, at least 1.
+  std::size_t awaited() const { return std::max<std::size_t>(1, place_.size() - placed_); }
+
   // `bytes` were put there. Why nothing after them can be trusted, if so.
   std::optional<std::string> accept(std::size_t bytes, FrameSink& sink);
 
@@ -69,6 +73,7 @@ class FrameReader {
   std::span<std::byte> place_ = {};    // of that payload, when it is not awaited in the buffer
   std::size_t placed_ = 0;             // bytes of it that are there
   std::uint32_t sum_ = 0;              // their checksum
+  std::size_t padding_ = 0;            // bytes before the next header that mean nothing
   std::vector<std::byte> spare_ = {};  // the place for those that have none
   std::optional<std::string> refusal_ = {};
   std::uint64_t payload_bytes_ = 0;

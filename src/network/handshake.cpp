@@ -61,7 +61,7 @@ std::string printable(std::span<const std::byte> bytes) {
 }  // namespace
 
 GreetingFrame encode_greeting(FrameType type, const Greeting& greeting) {
-  GreetingFrame frame;
+  GreetingFrame frame = {};
   const std::span payload = std::span(frame).subspan<kFrameHeaderBytes>();
   put_greeting(payload.data(), greeting);
   FrameHeader header;

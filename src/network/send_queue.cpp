@@ -4,23 +4,43 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "network/crc32c.h"
 
 namespace cohort {
+namespace {
 
-void SendQueue::push(FrameHeaderBytes header, std::span<const std::byte> first,
-                     std::span<const std::byte> second) {
+constexpr std::size_t kSummedAtOnce = 256 << 10;  // before they are sent
+constexpr std::array<std::byte, kFrameHeaderBytes> kZeros = {};
+
+}  // namespace
+
+std::size_t SendQueue::push(const FrameHeader& header, std::span<const std::byte> first,
+                            std::span<const std::byte> second) {
   Frame& frame = frames_.emplace_back();
-  std::copy(header.begin(), header.end(), frame.header.begin());
+  frame.meaning = header;
   frame.parts = {first, second};
-  frame.for_ring = ring_ != nullptr && first.size() + second.size() >= kRingPayload;
+  const std::size_t length = first.size() + second.size();
+  frame.for_ring = ring_ != nullptr && length >= kRingPayload;
+  if (!frame.for_ring) frame.padding = padding_after(length);
+  bytes_ += frame.size();
+  return frame.size();
+}
+
+void SendQueue::push_first(const FrameHeader& header) {
+  const bool begun = !frames_.empty() && frames_.front().sent > 0;
+  Frame& frame = *frames_.emplace(frames_.begin() + (begun ? 1 : 0));
+  frame.meaning = header;
   bytes_ += frame.size();
 }
 
-void SendQueue::push_first(FrameHeaderBytes header) {
-  const bool begun = !frames_.empty() && frames_.front().sent > 0;
-  Frame& frame = *frames_.emplace(frames_.begin() + (begun ? 1 : 0));
-  std::copy(header.begin(), header.end(), frame.header.begin());
-  bytes_ += frame.size();
+// Only when the frame's turn has come: the payload is then summed and sent in one go through the
+// processor's cache.
+void SendQueue::encode_header(Frame& frame) const {
+  if (checksums_) {
+    frame.meaning.checksum = crc32c_extend(crc32c_extend(0, frame.parts[0]), frame.parts[1]);
+  }
+  encode(frame.meaning, frame.header);
+  frame.encoded = true;
 }
 
 void SendQueue::take_copy(Frame& frame) {
@@ -31,6 +51,7 @@ void SendQueue::take_copy(Frame& frame) {
     part = part.subspan(dropped);
     past -= dropped;
   }
+  frame.padding -= past;
   frame.sent = std::min(frame.sent, frame.header.size());
   const std::size_t left = frame.parts[0].size() + frame.parts[1].size();
   if (left == 0) return;
@@ -71,11 +92,15 @@ bool SendQueue::put_into_ring(Frame& frame) {
 std::span<const iovec> SendQueue::next(std::span<iovec> out) {
   ring_is_full_ = false;
   std::size_t used = 0;
+  std::size_t summed = 0;
   for (Frame& frame : frames_) {
-    if (used + 3 > out.size()) break;
+    if (used + 4 > out.size() || summed >= kSummedAtOnce) break;
+    if (!frame.encoded) encode_header(frame);
+    if (checksums_) summed += frame.size() - frame.sent;
     if (frame.for_ring && !put_into_ring(frame)) break;
     std::size_t past = frame.sent;
-    const std::span<const std::byte> pieces[] = {frame.header, frame.parts[0], frame.parts[1]};
+    const std::span<const std::byte> pieces[] = {
+        frame.header, frame.parts[0], frame.parts[1], std::span(kZeros).first(frame.padding)};
     for (const auto piece : pieces) {
       const std::size_t skipped = std::min(past, piece.size());
       past -= skipped;

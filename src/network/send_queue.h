@@ -18,17 +18,18 @@ namespace cohort {
 
 class SendQueue {
  public:
-  // `ring`: through which payloads from kRingPayload bytes on go; may be null, and outlives the
-  // queue.
-  explicit SendQueue(RingWriter* ring) : ring_(ring) {}
+  // `checksums`: whether payloads get one. `ring`: through which payloads from kRingPayload bytes on
+  // go; may be null, and outlives the queue.
+  SendQueue(bool checksums, RingWriter* ring) : checksums_(checksums), ring_(ring) {}
 
   // The parts of the payload stay where they are until they are sent or keep() copies them.
-  void push(FrameHeaderBytes header, std::span<const std::byte> first,
-            std::span<const std::byte> second);
+  // Returns how many bytes the frame has.
+  std::size_t push(const FrameHeader& header, std::span<const std::byte> first,
+                   std::span<const std::byte> second);
 
   // A frame without a payload that overtakes all that have not begun to be sent: what keeps the
   // connection going must not wait for room in the ring.
-  void push_first(FrameHeaderBytes header);
+  void push_first(const FrameHeader& header);
 
   // What the last push() left unsent: copied now, or lent, which is copied when copy_lent() asks.
   void keep(Kept kept);
@@ -46,19 +47,24 @@ class SendQueue {
 
  private:
   struct Frame {
+    FrameHeader meaning;  // of the header, until it is encoded
+    bool encoded = false;
     std::array<std::byte, kFrameHeaderBytes> header;
     std::array<std::span<const std::byte>, 2> parts;  // of the payload, for the socket or the ring
-    std::size_t sent = 0;                             // of header and parts together
+    std::size_t padding = 0;                          // after them
+    std::size_t sent = 0;                             // of all these together
     bool for_ring = false;                            // its parts are not in the ring yet
     bool lent = true;
     std::unique_ptr<std::byte[]> copy = {};
 
-    std::size_t size() const { return header.size() + parts[0].size() + parts[1].size(); }
+    std::size_t size() const { return header.size() + parts[0].size() + parts[1].size() + padding; }
   };
 
   static void take_copy(Frame& frame);
+  void encode_header(Frame& frame) const;
   bool put_into_ring(Frame& frame);
 
+  bool checksums_;
   RingWriter* ring_;
   std::deque<Frame> frames_ = {};
   std::size_t bytes_ = 0;

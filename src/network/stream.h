@@ -38,6 +38,9 @@ class Stream {
   // no more for now.
   virtual IoResult read(std::span<std::byte> first, std::span<std::byte> second) = 0;
 
+  // Before a wait to read: so many bytes are sure to come, and nothing can be done with fewer.
+  virtual void expect(std::size_t bytes) = 0;
+
   // From the front of `pieces`. What was taken may still be here and not with the system: as long
   // as there is something unsent(), write() is to be called again, be it with nothing.
   virtual IoResult write(std::span<const iovec> pieces) = 0;

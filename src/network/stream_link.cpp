@@ -9,7 +9,6 @@
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "network/crc32c.h"
 #include "network/frame_reader.h"
 #include "network/handshake.h"
 #include "network/send_queue.h"
@@ -38,7 +37,7 @@ class LinkCore final : public std::enable_shared_from_this<LinkCore>, private Fr
                             std::min(parts_.options.silence, parts_.peer_silence) / 3)),
         reader_(parts_.peer.job, !parts_.channel.stream->protects(),
                 parts_.rings ? &parts_.rings->reader() : nullptr),
-        queue_(parts_.rings ? &parts_.rings->writer() : nullptr),
+        queue_(!parts_.channel.stream->protects(), parts_.rings ? &parts_.rings->writer() : nullptr),
         timer_(parts_.channel.descriptor.get_executor()) {}
 
   const LinkParts& parts() const { return parts_; }
@@ -115,14 +114,9 @@ void LinkCore::send(FrameHeader& header, std::span<const std::byte> first, Kept 
   header.length = static_cast<std::uint32_t>(length);
   header.job = parts_.peer.job;
   header.checksum = 0;
-  if (!parts_.channel.stream->protects()) {
-    header.checksum = crc32c_extend(crc32c_extend(0, first), second);
-  }
-  std::array<std::byte, kFrameHeaderBytes> encoded;
-  encode(header, encoded);
-  queue_.push(encoded, first, second);
-  pushed_ += kFrameHeaderBytes + length;
-  if (!waits_to_write_) flush();
+  pushed_ += queue_.push(header, first, second);
+  // One that sends much for long without returning to the loop would otherwise leave the peer idle.
+  if (!waits_to_write_ || length >= kRingPayload) flush();
   if (state_ == State::kOver) return;
   queue_.keep(kept);
   if (queue_.bytes() > parts_.options.max_unsent) {
@@ -135,12 +129,10 @@ void LinkCore::push_own(FrameType type) {
   FrameHeader header;
   header.type = type;
   header.job = parts_.peer.job;
-  std::array<std::byte, kFrameHeaderBytes> encoded;
-  encode(header, encoded);
   if (parts_.rings && type != kGoodbye) {
-    queue_.push_first(encoded);
+    queue_.push_first(header);
   } else {
-    queue_.push(encoded, {}, {});
+    queue_.push(header, {}, {});
   }
   pushed_ += kFrameHeaderBytes;
   if (!waits_to_write_) flush();
@@ -159,7 +151,8 @@ std::optional<std::span<std::byte>> LinkCore::place_for(const FrameHeader& heade
 }
 
 bool LinkCore::frame_arrived(const FrameHeader& header, std::span<const std::byte> payload) {
-  received_ += kFrameHeaderBytes + payload.size();
+  const bool by_ring = parts_.rings && payload.size() >= kRingPayload;
+  received_ += kFrameHeaderBytes + payload.size() + (by_ring ? 0 : padding_after(payload.size()));
   if (header.type == kGoodbye) {
     lose("closed");
   } else if (header.type == kRoom) {
@@ -173,6 +166,7 @@ bool LinkCore::frame_arrived(const FrameHeader& header, std::span<const std::byt
 void LinkCore::wait_to_read() {
   if (waits_to_read_ || state_ == State::kOver) return;
   waits_to_read_ = true;
+  parts_.channel.stream->expect(reader_.awaited());
   parts_.channel.descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
                                        [self = shared_from_this()](boost::system::error_code) {
                                          self->waits_to_read_ = false;
@@ -269,8 +263,9 @@ void LinkCore::schedule() {
 }
 
 void LinkCore::tick() {
-  // Bytes may lie there unread because this process itself was kept from running.
-  if (Clock::now() - heard_ >= parts_.options.silence) read_turn();
+  // Bytes may lie there unread because they are fewer than expected, over a slow network, or because
+  // this process itself was kept from running.
+  if (reader_.awaited() > 1 || Clock::now() - heard_ >= parts_.options.silence) read_turn();
   if (state_ == State::kOver) return;
   if (Clock::now() - heard_ >= parts_.options.silence) {
     return lose("nothing was heard from it for " + seconds_text(parts_.options.silence));

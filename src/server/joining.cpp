@@ -229,7 +229,7 @@ std::span<float> ParameterServer::State::initial_place(const Member& member,
                                                        const FrameHeader& header,
                                                        std::size_t bytes) {
   if (member.worker != 0 || initialized || initialization.whole) return {};
-  if (bytes % sizeof(float) != 0 || header.detail > model->slots().size()) return {};
+  if (bytes % sizeof(float) != 0 || header.detail > model->slot_count()) return {};
   const auto size = static_cast<std::uint64_t>(spec->size);
   const auto place = static_cast<std::uint64_t>(initialization.place);
   const bool first = header.detail == 0 && header.place == 0;
@@ -240,7 +240,7 @@ std::span<float> ParameterServer::State::initial_place(const Member& member,
   const std::size_t count = bytes / sizeof(float);
   if (header.place > size || count > size - header.place) return {};
   std::span<float> vector =
-      header.detail == 0 ? model->parameters() : std::span(model->slots()[header.detail - 1]);
+      header.detail == 0 ? model->parameters() : model->slot(header.detail - 1);
   return vector.subspan(static_cast<std::size_t>(header.place), count);
 }
 
@@ -262,7 +262,7 @@ void ParameterServer::State::on_initialize(Member& member, const FrameHeader& he
 
 void ParameterServer::State::on_initialized(Member& member, const FrameHeader& header) {
   if (initialized || initialization.whole) return;
-  const auto last_slot = static_cast<std::uint32_t>(model->slots().size());
+  const auto last_slot = static_cast<std::uint32_t>(model->slot_count());
   const bool complete = initialization.place == spec->size &&
                         (initialization.which == 0 || initialization.which == last_slot);
   if (member.worker != 0 || !complete || header.sequence > kMaxUpdates) {
@@ -274,7 +274,9 @@ void ParameterServer::State::on_initialized(Member& member, const FrameHeader& h
     return refuse(connection, "the initial values hold numbers that are not finite");
   }
   if (initialization.which == 0) {
-    for (std::vector<float>& slot : model->slots()) slot.assign(slot.size(), 0.0F);
+    for (std::size_t i = 0; i < model->slot_count(); ++i) {
+      std::fill(model->slot(i).begin(), model->slot(i).end(), 0.0F);
+    }
   }
   model->set_version(header.sequence);
   initialization.whole = true;

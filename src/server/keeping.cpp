@@ -102,11 +102,13 @@ void restore_values(const ServerSnapshot& snapshot, ModelState& model) {
   const auto fits = [&](const std::vector<float>& values) {
     return values.size() == model.parameters().size() && all_finite(values);
   };
-  const bool sound = fits(snapshot.parameters) && snapshot.slots.size() == model.slots().size() &&
+  const bool sound = fits(snapshot.parameters) && snapshot.slots.size() == model.slot_count() &&
                      std::all_of(snapshot.slots.begin(), snapshot.slots.end(), fits);
   if (!sound) throw FileError("a server's state does not fit its parameters, or is damaged");
   std::copy(snapshot.parameters.begin(), snapshot.parameters.end(), model.parameters().begin());
-  model.slots() = snapshot.slots;
+  for (std::size_t i = 0; i < snapshot.slots.size(); ++i) {
+    std::copy(snapshot.slots[i].begin(), snapshot.slots[i].end(), model.slot(i).begin());
+  }
 }
 
 }  // namespace
@@ -128,7 +130,9 @@ void ParameterServer::State::make_snapshot() {
   if (initialized || initialization.whole) {
     const std::span<const float> values = model->parameters();
     snapshot.parameters.assign(values.begin(), values.end());
-    snapshot.slots = model->slots();
+    for (std::size_t i = 0; i < model->slot_count(); ++i) {
+      snapshot.slots.emplace_back(model->slot(i).begin(), model->slot(i).end());
+    }
   }
   persisting = Persisting{.id = snapshot_id, .rows = {}};
   for (const Member& member : members->all()) {

@@ -20,7 +20,7 @@ void Member::renew(std::uint64_t next_incarnation) {
   pull.reset();
   announcement.reset();
   pulled.clear();
-  leaving = returned = false;
+  ended = leaving = returned = false;
 }
 
 Members::Members(int workers) : members_(static_cast<std::size_t>(workers)) {

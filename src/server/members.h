@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/aligned_vector.h"
 #include "core/clock.h"
 #include "core/types.h"
 #include "server/messages.h"
@@ -27,7 +28,7 @@ struct PushAnswer {
 // The push that is coming in, or is whole and waits for its round. The memory is given out to
 // receive into, so it is never moved nor freed.
 struct StagedPush {
-  std::vector<float> gradients = {};  // of the arena's size from the first push on
+  AlignedVector<float> gradients = {};  // of the arena's size from the first push on
   std::uint64_t sequence = 0;
   std::uint32_t detail = 0;  // of its frames
   std::uint64_t base = 0;    // the version it was computed at
@@ -85,6 +86,7 @@ struct Member {
   Deadline lost_at = {};  // when its last connection ended
   StagedPush push = {};
   std::optional<WaitingPull> pull = {};
+  bool ended = false;  // was told that all others are done, and has pushed nothing since
   bool leaving = false;
   std::vector<float> pulled = {};  // delay compensation: what it pulled last; empty: nothing yet
 
@@ -95,8 +97,8 @@ struct Member {
   std::uint64_t goodbye_with = 0;  // likewise, before it is let go; 0: has been, or is not leaving
 
   bool live() const { return presence == Presence::kPresent || presence == Presence::kAwaited; }
-  // Waits for the others to end: it will push nothing more, and nobody waits for it.
-  bool done() const { return pull && pull->which == kPullWhenAlone; }
+  // Waits for the others to end, or has: it will push nothing more, and nobody waits for it.
+  bool done() const { return ended || (pull && pull->which == kPullWhenAlone); }
   bool replays() const { return live() && applied < replay_to; }
   // An incarnation that nobody has used yet.
   void renew(std::uint64_t next_incarnation);

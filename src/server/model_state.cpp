@@ -1,5 +1,7 @@
 #include "server/model_state.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/simd.h"
 
@@ -28,30 +30,54 @@ ModelState::ModelState(const JobSpec& spec)
   const auto size = static_cast<std::size_t>(spec.size);
   if (decay_.empty()) decay_.push_back({.range = {0, spec.size}, .weight_decay = 0});
   parameters_.resize(size);
-  slots_.assign(optimizer_->slots().size(), std::vector<float>(size));
+  slots_.assign(optimizer_->slots().size(), AlignedVector<float>(size));
 }
 
 double ModelState::lr() const {
   return schedule_->at(static_cast<double>(version_) / spec_.updates_per_epoch);
 }
 
+std::span<float> ModelState::parameters() {
+  settle();
+  return parameters_;
+}
+
+std::span<float> ModelState::slot(std::size_t index) {
+  settle();
+  return slots_[index];
+}
+
 void ModelState::apply(std::span<const float> gradients, double scale) {
   COHORT_CHECK(gradients.size() == parameters_.size(), "a gradient of the arena's size");
-  UpdateScalars scalars{
-      .lr = lr(), .weight_decay = 0, .gradient_scale = scale, .step = static_cast<Step>(version_)};
-  for (const DecayRange& decay : decay_) {
-    const auto begin = static_cast<std::size_t>(decay.range.begin);
-    const auto size = static_cast<std::size_t>(decay.range.size);
-    UpdateBlock block{.parameters = std::span(parameters_).subspan(begin, size),
-                      .gradients = gradients.subspan(begin, size),
-                      .slots = {}};
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      block.slots[i] = std::span(slots_[i]).subspan(begin, size);
-    }
-    scalars.weight_decay = decay.weight_decay;
-    optimizer_->update(block, scalars);
-  }
+  settle();
+  pending_ = {.gradients = gradients,
+              .scalars = {.lr = lr(),
+                          .weight_decay = 0,
+                          .gradient_scale = scale,
+                          .step = static_cast<Step>(version_)},
+              .done = 0};
   ++version_;
+}
+
+std::span<const float> ModelState::settle(std::size_t count) {
+  if (!pending_.gradients.empty() && pending_.done < count) {
+    for (const DecayRange& decay : decay_) {
+      const auto begin = std::max(pending_.done, static_cast<std::size_t>(decay.range.begin));
+      const auto end = std::min(count, static_cast<std::size_t>(decay.range.end()));
+      if (begin >= end) continue;
+      UpdateBlock block{.parameters = std::span(parameters_).subspan(begin, end - begin),
+                        .gradients = pending_.gradients.subspan(begin, end - begin),
+                        .slots = {}};
+      for (std::size_t i = 0; i < slots_.size(); ++i) {
+        block.slots[i] = std::span(slots_[i]).subspan(begin, end - begin);
+      }
+      pending_.scalars.weight_decay = decay.weight_decay;
+      optimizer_->update(block, pending_.scalars);
+    }
+    pending_.done = count;
+    if (count == parameters_.size()) pending_ = {};
+  }
+  return std::span<const float>(parameters_).first(count);
 }
 
 void add_to(std::span<float> sum, std::span<const float> other) {

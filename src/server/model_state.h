@@ -1,6 +1,10 @@
 // A server's share of the model: parameters, the optimizer's vectors, and how they are updated.
 //
 // The memory of the arena never moves: frames are received into it and sent out of it.
+//
+// An update takes effect by and by: settle() brings a stretch up to date, so that values can be sent
+// while they are warm and the rest is still being computed. Nobody can see the difference:
+// everything that shows the values settles them first.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "core/aligned_vector.h"
 #include "optimizers/optimizer.h"
 #include "schedules/learning_rate.h"
 #include "server/job_spec.h"
@@ -19,10 +24,9 @@ class ModelState {
   // Zeros, of version 0. `spec` is sound and outlives it.
   explicit ModelState(const JobSpec& spec);
 
-  std::span<float> parameters() { return parameters_; }
-  std::span<const float> parameters() const { return parameters_; }
-  std::vector<std::vector<float>>& slots() { return slots_; }
-  const std::vector<std::vector<float>>& slots() const { return slots_; }
+  std::span<float> parameters();
+  std::size_t slot_count() const { return slots_.size(); }
+  std::span<float> slot(std::size_t index);
 
   std::uint64_t version() const { return version_; }  // updates behind the model
   void set_version(std::uint64_t version) { version_ = version; }
@@ -30,16 +34,29 @@ class ModelState {
   // The rate of the next update.
   double lr() const;
 
-  // One update by `gradients` times `scale`: a pass of the optimizer for each weight decay.
+  // One update by `gradients` times `scale`: a pass of the optimizer for each weight decay. The
+  // gradients stay as they are until settled.
   void apply(std::span<const float> gradients, double scale);
 
+  // The first `count` parameters, which are then as all updates have left them.
+  std::span<const float> settle(std::size_t count);
+  void settle() { settle(parameters_.size()); }
+
  private:
+  // The update that is under way.
+  struct Pending {
+    std::span<const float> gradients = {};  // empty: none is
+    UpdateScalars scalars = {};
+    std::size_t done = 0;  // elements
+  };
+
   const JobSpec& spec_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<LearningRate> schedule_;
   std::vector<DecayRange> decay_;
-  std::vector<float> parameters_;
-  std::vector<std::vector<float>> slots_;
+  AlignedVector<float> parameters_;
+  std::vector<AlignedVector<float>> slots_;
+  Pending pending_;
   std::uint64_t version_ = 0;
 };
 

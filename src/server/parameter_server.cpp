@@ -123,6 +123,7 @@ std::optional<std::span<std::byte>> ParameterServer::place_for(ConnectionId conn
   if (header.type == static_cast<FrameType>(ServerFrame::kPush)) {
     if (state.spec->wire != WireFormat::kFloat32) return {};
     if (!state.expects(member, header, header.length)) return {};
+    state.model->settle();  // of what this memory may still hold
     place = std::span(member.push.gradients)
                 .subspan(static_cast<std::size_t>(header.place), header.length / sizeof(float));
   } else if (header.type == static_cast<FrameType>(ServerFrame::kInitialize)) {
@@ -192,7 +193,7 @@ std::uint64_t ParameterServer::version() const {
 
 std::span<const float> ParameterServer::parameters() const {
   if (!state_->model) return {};
-  return static_cast<const ModelState&>(*state_->model).parameters();
+  return state_->model->parameters();
 }
 
 }  // namespace cohort

@@ -8,7 +8,7 @@
 namespace cohort {
 
 void ParameterServer::State::on_pull(Member& member, const FrameHeader& header) {
-  const bool known = header.detail <= model->slots().size() || names_parameters(header.detail);
+  const bool known = header.detail <= model->slot_count() || names_parameters(header.detail);
   if (!known) {
     throw PeerError("worker " + std::to_string(member.worker) + " asked for vector " +
                     std::to_string(header.detail) + ", which there is not");
@@ -17,8 +17,11 @@ void ParameterServer::State::on_pull(Member& member, const FrameHeader& header) 
     throw PeerError("worker " + std::to_string(member.worker) + " asked for values amid a push");
   }
   member.pull = WaitingPull{.id = header.sequence, .which = header.detail, .since = now};
-  if (may_read(member)) return send_values(member);
-  examine_rounds();  // in recovery: it has nothing more to repeat
+  if (may_read(member)) {
+    send_values(member);
+  } else {
+    examine_rounds();  // in recovery: it has nothing more to repeat
+  }
   if (member.done()) examine_pulls();
 }
 
@@ -33,7 +36,7 @@ bool ParameterServer::State::may_read(const Member& member) const {
 
 bool ParameterServer::State::others_may_push(const Member& member) const {
   for (const Member& other : members->all()) {
-    if (other.worker == member.worker) continue;
+    if (other.worker == member.worker || other.done()) continue;
     if (other.live() || other.presence == Member::Presence::kJoining) return true;
     const bool late = now - member.pull->since < options.late_start;
     if (other.presence == Member::Presence::kNever && late) return true;
@@ -49,17 +52,19 @@ void ParameterServer::State::examine_pulls() {
 
 void ParameterServer::State::send_values(Member& member) {
   const WaitingPull pull = *member.pull;
+  member.ended = pull.which == kPullWhenAlone;
   member.pull.reset();
   const bool parameters = names_parameters(pull.which);
-  const std::span<const float> values =
-      parameters ? std::span<const float>(model->parameters())
-                 : std::span<const float>(model->slots()[pull.which - 1]);
+  const auto size = static_cast<std::size_t>(spec->size);
   const WireFormat format = pull.which == 0 ? spec->wire : WireFormat::kFloat32;
   const std::size_t at_most = kPieceBytes / bytes_each(format);
   std::size_t place = 0;
   do {
-    const std::span<const float> part =
-        values.subspan(place, std::min(at_most, values.size() - place));
+    const std::size_t end = std::min(place + at_most, size);
+    // Each piece goes out as soon as it is computed.
+    const std::span<const float> values =
+        parameters ? model->settle(end) : model->slot(pull.which - 1).first(end);
+    const std::span<const float> part = values.subspan(place);
     FrameHeader header;
     header.sequence = pull.id;
     header.place = place;
@@ -71,9 +76,10 @@ void ParameterServer::State::send_values(Member& member) {
       encode_floats(format, part, scratch);
       send(member, ServerFrame::kValues, header, scratch, Kept::kCopy);
     }
-    place += part.size();
-  } while (place < values.size());
+    place = end;
+  } while (place < size);
   if (spec->delay_compensation > 0 && parameters) {
+    const std::span<const float> values = model->parameters();
     member.pulled.assign(values.begin(), values.end());
   }
 }

@@ -66,11 +66,13 @@ void ParameterServer::State::on_push(Member& member, const FrameHeader& header,
                              std::to_string(member.applied) + ", of which " +
                              std::to_string(push.arrived) + " elements of the next are here");
   }
+  member.ended = false;
   if (push.arrived == 0) {
     push.sequence = header.sequence;
     push.detail = header.detail;
     push.base = version_near(model->version(), header.detail);
   }
+  model->settle();  // of what this memory may still hold
   const std::span<float> place =
       std::span(push.gradients)
           .subspan(static_cast<std::size_t>(header.place), elements(payload.size(), *spec));

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "core/aligned_vector.h"
 #include "core/types.h"
 
 namespace cohort {
@@ -17,7 +18,7 @@ class ReplayWindow {
   struct Entry {
     std::uint64_t sequence = 0;
     std::uint64_t base = 0;
-    std::vector<float> gradients = {};  // empty when `refused`
+    AlignedVector<float> gradients = {};  // empty when `refused`
     std::vector<Rank> workers = {};     // kSync: of its round
     bool refused = false;               // dropped or rejected: in no model, its number is used up
   };
@@ -38,7 +39,7 @@ class ReplayWindow {
 
  private:
   std::deque<Entry> entries_;
-  std::vector<std::vector<float>> spare_;  // memory to use again: fresh pages cost more than a copy
+  std::vector<AlignedVector<float>> spare_;  // memory to use again: fresh pages cost more than a copy
   std::size_t bytes_ = 0;
 };
 

@@ -74,11 +74,10 @@ void ShardChannel::bring(std::uint64_t updates) {
     }
     return own;
   };
-  const std::vector<float> parameters = shard_of(arenas_.parameters);
-  std::vector<std::vector<float>> slots;
-  for (const std::span<float> slot : arenas_.slots) slots.push_back(shard_of(slot));
-  const std::vector<std::span<const float>> views(slots.begin(), slots.end());
-  client_.initialize(parameters, views, updates);
+  initial_.push_back(shard_of(arenas_.parameters));
+  for (const std::span<float> slot : arenas_.slots) initial_.push_back(shard_of(slot));
+  const std::vector<std::span<const float>> views(initial_.begin(), initial_.end());
+  client_.initialize(views.front(), std::span(views).subspan(1), updates);
 }
 
 void ShardChannel::begin_push() {
@@ -121,6 +120,7 @@ void ShardChannel::pull(std::span<float> into, std::uint32_t which) {
 bool ShardChannel::pulled() {
   if (size_ == 0) return true;
   if (!client_.pulled()) return false;
+  initial_.clear();
   if (!scattered_) scatter();
   return true;
 }

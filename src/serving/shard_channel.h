@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/aligned_vector.h"
 #include "network/connector.h"
 #include "server/shard_client.h"
 #include "serving/parameter_client.h"
@@ -76,8 +77,9 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   std::vector<Block> blocks_;  // of this server, by place
   std::int64_t size_;          // of its arena
   bool direct_;                // its arena is the worker's, so that nothing is copied
-  std::vector<float> gradients_;
-  std::vector<float> values_;
+  AlignedVector<float> gradients_;
+  AlignedVector<float> values_;
+  std::vector<std::vector<float>> initial_;  // lent until the first pull is answered
   std::size_t gathered_ = 0;         // blocks copied into gradients_
   std::span<float> pull_into_ = {};  // the worker's vector that the pull under way is for
   bool scattered_ = true;

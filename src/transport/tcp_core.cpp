@@ -191,6 +191,10 @@ void TcpCore::place(Line& line) {
     const std::string reason = who + " counts " + line.agreement + ", but process " +
                                std::to_string(options_.rank) + " counts " + lane->lane.agreement;
     note(reason);
+    {
+      const std::lock_guard lock(lane->mutex);
+      lane->obstacles[found - members.begin()] = reason;
+    }
     return line.wire->say_refusal(reason);
   }
   line.lane = lane;

@@ -48,7 +48,7 @@ void mend(std::vector<std::byte>& bytes) {
     const std::size_t there = std::min<std::size_t>(length, bytes.size() - at - kFrameHeaderBytes);
     put_number(header + 56, crc32c({header + kFrameHeaderBytes, there}));
     put_number(header + 60, crc32c({header, 60}));
-    at += kFrameHeaderBytes + there;
+    at += kFrameHeaderBytes + there + padding_after(length);
   }
 }
 

@@ -163,7 +163,7 @@ TEST_F(TcpJob, RefusesProcessesThatCountDifferently) {
   const auto second = process(place(1, 2), with_workers(2, 2s), sum_on_all_ranks);
   EXPECT_THAT(second->said(5s),
               AllOf(HasSubstr("2 workers"), HasSubstr("4 workers"), HasSubstr("WORLD_SIZE")));
-  EXPECT_THAT(first->said(5s), HasSubstr("process 1"));
+  EXPECT_THAT(first->said(5s), HasSubstr("process 1 counts 2 processes and 2 workers"));
 }
 
 TEST_F(TcpJob, RefusesASecondProcessOfTheSameRank) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "network/event_loop.h"
 #include "network/link_pair.h"
 #include "network/local_socket.h"
 #include "network/raw_peer.h"
@@ -69,6 +70,22 @@ TEST_F(ConnectorTest, WaitsForAListenerThatComesLater) {
   begin_listening({.address = address, .self = server(0)});
   ASSERT_TRUE(joined());
   EXPECT_TRUE(link_);
+}
+
+TEST_F(ConnectorTest, WorksOnAnAttentiveLoopWhichEndsWithItsWork) {
+  begin_listening({.address = {.host = "127.0.0.1"}, .self = server(0)});
+  begin_connecting_to({.address = listener_->address(), .self = worker(0), .peer = server(0)}, 5s);
+  std::function<void()> look = [&] {
+    if (!link_ || !accepted_) return boost::asio::post(io_, look);
+    listener_->stop();
+    link_.reset();
+    accepted_.reset();
+  };
+  boost::asio::post(io_, look);
+  const auto start = Clock::now();
+  run_attentively(io_);
+  EXPECT_LT(Clock::now() - start, 4s);
+  EXPECT_FALSE(failure_);
 }
 
 TEST_F(ConnectorTest, ResolvesNames) {

@@ -162,7 +162,8 @@ TEST(Handshake, ReadsARefusalAlsoOfAnotherVersionAndMakesItPrintable) {
   EXPECT_EQ(std::get<Refused>(judge_reply(plain)).reason, "not you");
   const FrameHeader header{.type = kRefuse, .job = job_id_of("test")};
   const std::string nasty = "a\x1b[31mb\n";
-  const Bytes other = frame_bytes(header, std::as_bytes(std::span(nasty)), 2);
+  Bytes other = frame_bytes(header, std::as_bytes(std::span(nasty)), 2);
+  other.resize(kFrameHeaderBytes + nasty.size());
   EXPECT_TRUE(std::holds_alternative<std::size_t>(
       judge_answer_header(std::span(other).first<kFrameHeaderBytes>(), header.job)));
   EXPECT_EQ(std::get<Refused>(judge_reply(other)).reason, "a?[31mb?");

@@ -290,7 +290,7 @@ class MemberGoneMad : public ListenerTest {
 TEST_F(MemberGoneMad, LosesItsLinkWithAReason) {
   const FrameHeader data{.type = testing::kData, .job = job_id_of("test")};
   Bytes damaged = frame_bytes(data, testing::some_bytes(100));
-  damaged.back() ^= std::byte{1};
+  damaged[kFrameHeaderBytes + 99] ^= std::byte{1};
   EXPECT_EQ(lost_after(damaged), "a payload with a wrong checksum");
 
   FrameHeader foreign = data;

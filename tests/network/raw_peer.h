@@ -72,7 +72,7 @@ inline Bytes frame_bytes(FrameHeader header, std::span<const std::byte> payload 
                          std::uint16_t version = kProtocolVersion) {
   header.length = static_cast<std::uint32_t>(payload.size());
   header.checksum = crc32c(payload);
-  Bytes frame(kFrameHeaderBytes + payload.size());
+  Bytes frame(kFrameHeaderBytes + payload.size() + padding_after(payload.size()));
   const auto bytes = std::span(frame).first<kFrameHeaderBytes>();
   encode(header, bytes);
   put_number(frame.data() + 4, version);

@@ -75,6 +75,21 @@ std::vector<float> work(const ParameterClientOptions& options, int steps, float 
   return parameters;
 }
 
+// Of one long tensor, more than any socket takes at once.
+ParameterClientOptions long_options_for(const ServerGroup& servers, std::int64_t size,
+                                        Rank worker) {
+  ParameterClientOptions options =
+      options_for(servers, {.workers = 2, .mode = ServerMode::kAsync}, worker);
+  const auto count = static_cast<int>(options.servers.size());
+  const std::vector<ShardTensor> model = {{"w", {size}, {0, size}, 0}};
+  options.layout = shard(model, count, Sharding::kSliced);
+  for (JobSpec& spec : options.specs) {
+    spec.size = options.layout.sizes[static_cast<std::size_t>(spec.server)];
+    spec.decay = {{{0, spec.size}, 0}};
+  }
+  return options;
+}
+
 class Layouts : public testing::TestWithParam<std::tuple<int, Sharding>> {};
 
 INSTANTIATE_TEST_SUITE_P(All, Layouts,
@@ -118,6 +133,31 @@ TEST(Serving, EveryGradientCountsOnceWithoutRounds) {
     ASSERT_EQ(last[i], -0.5F * (20 * own + 30 * (own + 1))) << i;
   }
   EXPECT_EQ(servers.ended(0).counters.pushes, 50U);
+}
+
+TEST(Serving, LongValuesReachEverybodyWhole) {
+  constexpr std::int64_t kLong = 6'000'000;
+  ServerGroup servers(2);
+  std::vector<float> first(kLong);
+  std::iota(first.begin(), first.end(), 0.0F);
+  std::vector<float> second(kLong);
+  const std::vector<float> gradients(kLong, 2.0F);
+  ParameterClient one(long_options_for(servers, kLong, 0), {first, gradients, {}});
+  one.start(0, soon());
+  ParameterClient other(long_options_for(servers, kLong, 1), {second, gradients, {}});
+  other.start(0, soon());
+  EXPECT_EQ(second, first);
+  other.begin_push();
+  other.finish_push();
+  other.wait(soon());
+  for (std::size_t i = 0; i < kLong; ++i) ASSERT_EQ(second[i], first[i] - 1) << i;
+  // Both wait for the other to be done, and so both are.
+  std::thread waiting([&] { one.wait_for_others(); });
+  other.wait_for_others();
+  waiting.join();
+  EXPECT_EQ(first, second);
+  one.leave(soon());
+  other.leave(soon());
 }
 
 TEST(Serving, AWorkerThatHasEndedHoldsUpNobodyWhoCameLater) {

@@ -59,7 +59,6 @@ class Oracle {
   void values_pulled(int process, int boot, std::uint64_t version, std::span<const float> values);
   void process_left(int process);
 
-  // The server has gone, with this model.
   void job_ended(const ServerCounters& counters);
   void check_abandoned(Time now) const;  // the server ends although somebody still needs it
 

@@ -8,7 +8,7 @@ namespace cohort::simulation {
 namespace {
 
 constexpr Time kTickEvery = 100 * kMillisecond;
-// Peace until everybody must be done: every worker may need a few evictions of others to pass.
+// Peace until everybody must be done, besides the computing: a few evictions may have to pass.
 constexpr Time kPatience = 40 * kSecond;
 
 JobSpec make_spec(const Swarm& swarm) {
@@ -39,7 +39,8 @@ World::World(Seed seed, std::FILE* trace)
 
 Outcome World::run() {
   if (tracing()) say("schedule " + std::to_string(seed_) + ": " + swarm_.text());
-  until_ = swarm_.calm_at + kPatience;
+  const double work = 1.5 * kMaxPushes * swarm_.slowness * static_cast<double>(swarm_.compute);
+  until_ = swarm_.calm_at + kPatience + static_cast<Time>(work);
   try {
     queue_.add(draw(kSecond), EventKind::kServerUp);
     for (Rank rank = 0; rank < swarm_.workers; ++rank) {
@@ -140,7 +141,7 @@ void World::finish_server(const std::string& why) {
 }
 
 void World::stuck() {
-  std::string text = "not done " + std::to_string(kPatience / kSecond) +
+  std::string text = "not done " + std::to_string((until_ - swarm_.calm_at) / kSecond) +
                      " s after the last fault: server " +
                      (server_.up() ? server_.machine().text() : "is down");
   for (const auto& process : processes_) {
