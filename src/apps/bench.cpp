@@ -6,6 +6,7 @@
 #include "apps/bench_push_pull.h"
 #include "apps/bench_scaling.h"
 #include "apps/bench_setup.h"
+#include "apps/bench_straggler.h"
 #include "apps/command.h"
 #include "apps/environment.h"
 #include "apps/training.h"
@@ -64,6 +65,7 @@ void add_bench(CLI::App& program, Invocation&) {
   add_scaling_bench(*command);
   add_all_reduce_bench(*command);
   add_push_pull_bench(*command);
+  add_straggler_bench(*command);
 }
 
 }  // namespace cohort

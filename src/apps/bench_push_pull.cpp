@@ -1,11 +1,8 @@
 #include "apps/bench_push_pull.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,124 +10,24 @@
 #include <string>
 #include <vector>
 
-#include "apps/serving.h"
+#include "apps/bench_servers.h"
 #include "core/aligned_vector.h"
 #include "core/error.h"
-#include "core/text.h"
-#include "serving/parameter_client.h"
-#include "serving/server_process.h"
 
 namespace cohort {
 namespace {
 
 constexpr std::chrono::minutes kPatience{5};
-constexpr float kRate = 0.5F;
 constexpr float kGradient = 0.25F;
 
-const std::vector<std::string> kTransports = {"tcp", "tls", "unix", "shared-memory"};
-
 struct PushPullBench {
-  std::vector<std::string> transports = kTransports;
+  std::vector<std::string> transports = kBenchTransports;
   double megabytes = 100;
   int workers = 1;
   int servers = 1;
   int repetitions = 15;
   int round_trips = 2000;
 };
-
-// A child process and the pipe through which it tells what it has found.
-class Child {
- public:
-  template <class Body>
-  explicit Child(const Body& body) {
-    int ends[2];
-    if (::pipe(ends) != 0) throw RunError("no pipe for a process of the benchmark");
-    process_ = ::fork();
-    if (process_ < 0) throw RunError("no process for the benchmark");
-    if (process_ == 0) {
-      ::close(ends[0]);
-      ::_exit(run(body, ends[1]));
-    }
-    ::close(ends[1]);
-    pipe_ = ends[0];
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    ::close(pipe_);
-    ::waitpid(process_, nullptr, 0);
-  }
-
-  // The next line it wrote. Throws RunError when it ended instead.
-  std::string line() {
-    std::string text;
-    char letter = 0;
-    while (::read(pipe_, &letter, 1) == 1) {
-      if (letter == '\n') return text;
-      text += letter;
-    }
-    throw RunError("a process of the benchmark ended early");
-  }
-
- private:
-  template <class Body>
-  static int run(const Body& body, int pipe) {
-    try {
-      body([pipe](const std::string& text) {
-        const std::string line = text + "\n";
-        static_cast<void>(!::write(pipe, line.data(), line.size()));
-      });
-      return 0;
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "cohort: {}\n", error.what());
-      return 1;
-    }
-  }
-
-  pid_t process_ = -1;
-  int pipe_ = -1;
-};
-
-struct Route {
-  Address listen;
-  Credentials credentials = {};
-  std::string folder = {};  // for Unix sockets beside a port
-  bool shared_memory = false;
-};
-
-Route route_of(const std::string& transport) {
-  Route route{.listen = {.host = "127.0.0.1"}};
-  if (transport == "tcp") return route;
-  if (transport == "tls") {
-    route.credentials.token = make_token();
-    route.credentials.always = true;
-    return route;
-  }
-  if (transport == "unix" || transport == "shared-memory") {
-    route.folder = runtime_folder();
-    route.shared_memory = transport == "shared-memory";
-    return route;
-  }
-  throw ConfigError(unknown_name("transport", transport, kTransports));
-}
-
-std::unique_ptr<Child> start_server(const Route& route, const JobId& job, int server,
-                                    Address& address) {
-  auto child = std::make_unique<Child>([&](const auto& tell) {
-    ServerProcessOptions options;
-    options.listener.address = route.listen;
-    options.listener.self = {job, Role::kServer, server};
-    options.listener.credentials = route.credentials;
-    options.listener.runtime_folder = route.folder;
-    options.listener.shared_memory = route.shared_memory;
-    options.server.idle_exit = std::chrono::minutes(1);
-    ServerProcess process(std::move(options));
-    tell(process.address().text());
-    process.run(std::atomic<bool>(false));
-  });
-  address = parse_address(child->line());
-  return child;
-}
 
 // One worker: seconds of each push-pull of `elements` parameters.
 std::vector<double> time_push_pulls(const ParameterClientOptions& options, std::int64_t elements,
@@ -149,7 +46,8 @@ std::vector<double> time_push_pulls(const ParameterClientOptions& options, std::
     if (repetition >= warm_up) seconds.push_back(seconds_between(start, Clock::now()));
   }
   client.wait_for_others();
-  const float expected = -kRate * kGradient * static_cast<float>((warm_up + repetitions) * workers);
+  const float expected =
+      -kBenchRate * kGradient * static_cast<float>((warm_up + repetitions) * workers);
   for (const float value : parameters) {
     if (value != expected && options.worker == 0) {
       throw RunError(fmt::format("the servers' parameters are {} instead of {}", value, expected));
@@ -157,30 +55,6 @@ std::vector<double> time_push_pulls(const ParameterClientOptions& options, std::
   }
   client.leave(deadline_in(kPatience));
   return seconds;
-}
-
-ParameterClientOptions client_options(const Route& route, const JobId& job,
-                                      const std::vector<Address>& servers, std::int64_t elements) {
-  ParameterClientOptions options;
-  options.servers = servers;
-  options.job = job;
-  options.credentials = route.credentials;
-  options.runtime_folder = route.folder;
-  options.shared_memory = route.shared_memory;
-  const std::vector<ShardTensor> model = {{"values", {elements}, {0, elements}, 0}};
-  options.layout = shard(model, static_cast<int>(servers.size()), Sharding::kSliced);
-  for (std::size_t server = 0; server < servers.size(); ++server) {
-    JobSpec spec;
-    spec.servers = static_cast<int>(servers.size());
-    spec.server = static_cast<int>(server);
-    spec.size = options.layout.sizes[server];
-    spec.mode = ServerMode::kAsync;
-    spec.optimizer_options.momentum = 0;
-    if (spec.size > 0) spec.decay = {{{0, spec.size}, 0}};
-    spec.schedule_options.lr = kRate;
-    options.specs.push_back(spec);
-  }
-  return options;
 }
 
 struct Figures {
@@ -194,19 +68,19 @@ struct Figures {
 
 Figures measure(const PushPullBench& bench, const std::string& transport, std::int64_t elements,
                 int repetitions) {
-  const Route route = route_of(transport);
+  const BenchRoute route = bench_route(transport);
   const JobId job = random_job_id();
-  std::vector<std::unique_ptr<Child>> servers;
+  std::vector<std::unique_ptr<BenchProcess>> servers;
   std::vector<Address> addresses(static_cast<std::size_t>(bench.servers));
   for (int server = 0; server < bench.servers; ++server) {
     servers.push_back(
-        start_server(route, job, server, addresses[static_cast<std::size_t>(server)]));
+        start_bench_server(route, job, server, addresses[static_cast<std::size_t>(server)]));
   }
-  ParameterClientOptions options = client_options(route, job, addresses, elements);
+  ParameterClientOptions options = bench_client_options(route, job, addresses, elements);
   for (JobSpec& spec : options.specs) spec.workers = bench.workers;
-  std::vector<std::unique_ptr<Child>> workers;
+  std::vector<std::unique_ptr<BenchProcess>> workers;
   for (int worker = 0; worker < bench.workers; ++worker) {
-    workers.push_back(std::make_unique<Child>([&, worker](const auto& tell) {
+    workers.push_back(std::make_unique<BenchProcess>([&, worker](const BenchProcess::Tell& tell) {
       options.worker = worker;
       const auto seconds = time_push_pulls(options, elements, repetitions, bench.workers);
       tell(nlohmann::json(seconds).dump());

@@ -108,32 +108,34 @@ WireFormat ShardClient::State::format_of_pull() const {
   return pull.which == 0 ? options.spec.wire : WireFormat::kFloat32;
 }
 
-// Where the frame's elements belong; nothing where it does not follow on what has arrived.
-std::span<float> ShardClient::State::place_of(const FrameHeader& header, std::size_t bytes) const {
+// Whether the frame's elements are the next ones of the pull.
+bool ShardClient::State::follows(const FrameHeader& header, std::size_t bytes) const {
   const auto size = static_cast<std::uint64_t>(options.spec.size);
   const std::size_t count = bytes / bytes_each(format_of_pull());
-  if (bytes % bytes_each(format_of_pull()) != 0) return {};
-  if (header.place != static_cast<std::uint64_t>(pull.arrived)) return {};
-  if (header.place > size || count > size - header.place) return {};
-  if (pull.arrived > 0 && header.detail != pull.version) return {};
-  return pull.into.subspan(static_cast<std::size_t>(header.place), count);
+  if (bytes % bytes_each(format_of_pull()) != 0 || (count == 0 && size != 0)) return false;
+  if (header.place != static_cast<std::uint64_t>(pull.arrived)) return false;
+  if (header.place > size || count > size - header.place) return false;
+  return pull.arrived == 0 || header.detail == pull.version;
 }
 
 void ShardClient::State::on_values(const FrameHeader& header, std::span<const std::byte> payload) {
   if (!pull.wanted || !pull.asked || header.sequence < pull.id) return;  // of an earlier pull
   if (header.sequence > pull.id) broken("sent values that were not asked for");
   if (push_open()) broken("sent values before it had answered the push");
-  const std::span<float> place = place_of(header, payload.size());
-  if (place.size() * bytes_each(format_of_pull()) != payload.size() ||
-      (place.empty() && options.spec.size != 0)) {
-    broken("sent values that do not follow on those before");
-  }
-  const bool in_place = static_cast<const void*>(place.data()) == payload.data();
-  if (!in_place || format_of_pull() != WireFormat::kFloat32) {
-    decode_floats(format_of_pull(), payload, place);
+  if (!follows(header, payload.size())) broken("sent values that do not follow on those before");
+  const std::size_t each = bytes_each(format_of_pull());
+  for (auto rest = payload; !rest.empty();) {
+    const std::span<float> place =
+        pull.into.at(static_cast<std::size_t>(pull.arrived), rest.size() / each);
+    const auto bytes = rest.first(place.size() * each);
+    const bool in_place = static_cast<const void*>(place.data()) == bytes.data();
+    if (!in_place || format_of_pull() != WireFormat::kFloat32) {
+      decode_floats(format_of_pull(), bytes, place);
+    }
+    pull.arrived += static_cast<std::int64_t>(place.size());
+    rest = rest.subspan(bytes.size());
   }
   pull.version = header.detail;
-  pull.arrived += static_cast<std::int64_t>(place.size());
   if (pull.arrived < options.spec.size) return;
   pull.wanted = false;
   known_version = version_near(known_version, header.detail);
@@ -166,9 +168,12 @@ std::optional<std::span<std::byte>> ShardClient::place_for(const FrameHeader& he
       header.incarnation != state.incarnation || state.format_of_pull() != WireFormat::kFloat32) {
     return {};
   }
-  const std::span<float> place = state.place_of(header, header.length);
-  if (place.empty()) return {};
-  return std::as_writable_bytes(place);
+  if (!state.follows(header, header.length)) return {};
+  const auto place = std::as_writable_bytes(
+      state.pull.into.at(static_cast<std::size_t>(header.place), header.length / sizeof(float)));
+  // What lies in two stretches is put there by on_frame().
+  if (place.size() != header.length || place.empty()) return {};
+  return place;
 }
 
 void ShardClient::on_frame(const FrameHeader& header, std::span<const std::byte> payload,

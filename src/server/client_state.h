@@ -13,7 +13,7 @@ namespace cohort {
 
 struct ShardClient::State {
   struct Push {
-    std::span<const float> gradients = {};
+    ArenaView<const float> gradients = {};
     std::uint64_t sequence = 0;  // 0: none yet
     std::uint64_t base = 0;
     std::int64_t final = 0;  // elements the owner has promised not to change
@@ -22,7 +22,7 @@ struct ShardClient::State {
   };
 
   struct Pull {
-    std::span<float> into = {};
+    ArenaView<float> into = {};
     std::uint32_t which = 0;
     std::uint64_t id = 0;
     std::int64_t arrived = 0;
@@ -32,8 +32,8 @@ struct ShardClient::State {
   };
 
   struct Initial {
-    std::span<const float> parameters = {};
-    std::vector<std::span<const float>> slots = {};
+    ArenaView<const float> parameters = {};
+    std::vector<ArenaView<const float>> slots = {};
     std::uint64_t updates = 0;
     bool given = false;
   };
@@ -43,7 +43,7 @@ struct ShardClient::State {
   void send(ServerFrame type, FrameHeader header = {}, std::span<const std::byte> payload = {},
             Kept kept = Kept::kCopy);
   void send_join();
-  void send_vector(std::uint32_t which, std::span<const float> values);
+  void send_vector(std::uint32_t which, const ArenaView<const float>& values);
   void send_initial();
   void send_part(FrameHeader header, std::span<const float> part, Kept kept);
   void send_replay(const ReplayWindow::Entry& entry);
@@ -59,7 +59,7 @@ struct ShardClient::State {
   void on_values(const FrameHeader& header, std::span<const std::byte> payload);
   void settle_push(PushOutcome outcome, std::vector<Rank> workers);
   void trim(std::uint64_t durable);
-  std::span<float> place_of(const FrameHeader& header, std::size_t bytes) const;
+  bool follows(const FrameHeader& header, std::size_t bytes) const;
   WireFormat format_of_pull() const;
   bool push_open() const { return push.sequence != 0 && !outcome; }
   void settle_fenced_push();

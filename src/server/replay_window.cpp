@@ -5,8 +5,8 @@
 
 namespace cohort {
 
-void ReplayWindow::add(std::uint64_t sequence, std::uint64_t base, std::span<const float> gradients,
-                       std::vector<Rank> workers) {
+void ReplayWindow::add(std::uint64_t sequence, std::uint64_t base,
+                       const ArenaView<const float>& gradients, std::vector<Rank> workers) {
   Entry entry{.sequence = sequence,
               .base = base,
               .gradients = {},
@@ -16,7 +16,11 @@ void ReplayWindow::add(std::uint64_t sequence, std::uint64_t base, std::span<con
     entry.gradients = std::move(spare_.back());
     spare_.pop_back();
   }
-  entry.gradients.assign(gradients.begin(), gradients.end());
+  entry.gradients.clear();
+  while (entry.gradients.size() < gradients.size()) {
+    const auto part = gradients.at(entry.gradients.size(), gradients.size());
+    entry.gradients.insert(entry.gradients.end(), part.begin(), part.end());
+  }
   bytes_ += gradients.size_bytes();
   entries_.push_back(std::move(entry));
 }

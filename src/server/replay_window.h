@@ -10,6 +10,7 @@
 
 #include "core/aligned_vector.h"
 #include "core/types.h"
+#include "server/arena_view.h"
 
 namespace cohort {
 
@@ -24,7 +25,7 @@ class ReplayWindow {
   };
 
   // Copies the gradients. Sequences ascend.
-  void add(std::uint64_t sequence, std::uint64_t base, std::span<const float> gradients,
+  void add(std::uint64_t sequence, std::uint64_t base, const ArenaView<const float>& gradients,
            std::vector<Rank> workers);
   void add_refused(std::uint64_t sequence);
 

@@ -40,11 +40,10 @@ void ShardClient::State::send_join() {
   send(ServerFrame::kJoin, header, payload);
 }
 
-void ShardClient::State::send_vector(std::uint32_t which, std::span<const float> values) {
+void ShardClient::State::send_vector(std::uint32_t which, const ArenaView<const float>& values) {
   std::size_t place = 0;
   do {
-    const auto part =
-        values.subspan(place, std::min(kPieceBytes / sizeof(float), values.size() - place));
+    const auto part = values.at(place, kPieceBytes / sizeof(float));
     FrameHeader header;
     header.detail = which;
     header.place = place;
@@ -137,11 +136,11 @@ bool ShardClient::State::pump_push() {
   header.detail = low_bits(push.base);
   const std::int64_t at_least = std::max<std::int64_t>(1, options.min_part);
   while (push.final - push.sent >= at_least || push.final == size) {
-    const std::int64_t count = std::min(at_most, push.final - push.sent);
     header.place = static_cast<std::uint64_t>(push.sent);
-    const auto part = push.gradients.subspan(static_cast<std::size_t>(push.sent),
-                                             static_cast<std::size_t>(count));
-    push.sent += count;
+    const auto part =
+        push.gradients.at(static_cast<std::size_t>(push.sent),
+                          static_cast<std::size_t>(std::min(at_most, push.final - push.sent)));
+    push.sent += static_cast<std::int64_t>(part.size());
     push.whole = push.sent == size;
     send_part(header, part, Kept::kLent);
     if (push.whole) return true;
@@ -159,8 +158,8 @@ ShardClient::ShardClient(const ClientOptions& options, ClientPorts& ports)
     : state_(std::make_unique<State>(options, ports)) {}
 ShardClient::~ShardClient() = default;
 
-void ShardClient::initialize(std::span<const float> parameters,
-                             std::span<const std::span<const float>> slots, std::uint64_t updates) {
+void ShardClient::initialize(const ArenaView<const float>& parameters,
+                             std::span<const ArenaView<const float>> slots, std::uint64_t updates) {
   const auto size = static_cast<std::size_t>(state_->options.spec.size);
   COHORT_CHECK(parameters.size() == size, "initial values of the arena's size");
   for (const auto& slot : slots) COHORT_CHECK(slot.size() == size, "slots of the arena's size");
@@ -171,7 +170,7 @@ void ShardClient::initialize(std::span<const float> parameters,
   state_->pump();
 }
 
-void ShardClient::begin_push(std::span<const float> gradients) {
+void ShardClient::begin_push(const ArenaView<const float>& gradients) {
   State& state = *state_;
   COHORT_CHECK(gradients.size() == static_cast<std::size_t>(state.options.spec.size),
                "gradients of the arena's size");
@@ -195,7 +194,7 @@ void ShardClient::extend_push(std::int64_t count) {
 
 const std::optional<PushOutcome>& ShardClient::push_outcome() const { return state_->outcome; }
 
-void ShardClient::pull(std::span<float> into, std::uint32_t which) {
+void ShardClient::pull(const ArenaView<float>& into, std::uint32_t which) {
   COHORT_CHECK(into.size() == static_cast<std::size_t>(state_->options.spec.size),
                "a place of the arena's size");
   const std::uint64_t id = state_->pull.id;

@@ -29,6 +29,7 @@
 #include "core/types.h"
 #include "network/frame.h"
 #include "network/link.h"
+#include "server/arena_view.h"
 #include "server/job_spec.h"
 #include "server/messages.h"
 
@@ -77,11 +78,11 @@ class ShardClient {
   const JoinedBody& joined_body() const;
 
   // Worker 0. `slots` may be empty: zeros.
-  void initialize(std::span<const float> parameters, std::span<const std::span<const float>> slots,
-                  std::uint64_t updates);
+  void initialize(const ArenaView<const float>& parameters,
+                  std::span<const ArenaView<const float>> slots, std::uint64_t updates);
 
   // A new push, of the arena's size. Nothing is sent yet.
-  void begin_push(std::span<const float> gradients);
+  void begin_push(const ArenaView<const float>& gradients);
   // The first `count` elements are final. With the last one the push is whole.
   void extend_push(std::int64_t count);
   // Whether the push that began last has been answered, and how. kFenced: the worker was evicted
@@ -89,7 +90,7 @@ class ShardClient {
   const std::optional<PushOutcome>& push_outcome() const;
 
   // Asks for the arena, or for the optimizer's vector `which` - 1, after all that was pushed.
-  void pull(std::span<float> into, std::uint32_t which = 0);
+  void pull(const ArenaView<float>& into, std::uint32_t which = 0);
   bool pulled() const;            // the last pull is answered whole
   std::uint64_t version() const;  // of the values pulled last
   bool finished() const;          // kSync: the server says that the last update is made

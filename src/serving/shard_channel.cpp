@@ -18,16 +18,9 @@ ShardChannel::ShardChannel(boost::asio::io_context& io, const ParameterClientOpt
       changed_(std::move(changed)),
       blocks_(options.layout.of_server(server)),
       size_(options.layout.sizes[static_cast<std::size_t>(server)]),
-      direct_(options.servers.size() == 1 &&
-              size_ == static_cast<std::int64_t>(arenas.parameters.size())),
       client_(
           {options.worker, options.specs[static_cast<std::size_t>(server)], options.window_bytes},
-          *this) {
-  for (const Block& block : blocks_) direct_ = direct_ && block.place == block.range.begin;
-  if (direct_) return;
-  gradients_.resize(static_cast<std::size_t>(size_));
-  values_.resize(static_cast<std::size_t>(size_));
-}
+          *this) {}
 
 ShardChannel::~ShardChannel() = default;
 
@@ -61,43 +54,35 @@ void ShardChannel::not_connected(const ConnectFailure& failure) {
   changed_();
 }
 
-void ShardChannel::bring(std::uint64_t updates) {
-  if (direct_) {
-    std::vector<std::span<const float>> slots(arenas_.slots.begin(), arenas_.slots.end());
-    client_.initialize(arenas_.parameters, slots, updates);
-    return;
+// The server's part of one of the worker's vectors.
+template <class T>
+ArenaView<T> ShardChannel::own_part(std::span<T> vector) const {
+  ArenaView<T> view;
+  for (const Block& block : blocks_) {
+    view.append(vector.subspan(static_cast<std::size_t>(block.range.begin),
+                               static_cast<std::size_t>(block.range.size)));
   }
-  const auto shard_of = [&](std::span<const float> arena) {
-    std::vector<float> own(static_cast<std::size_t>(size_));
-    for (const Block& block : blocks_) {
-      std::copy_n(arena.begin() + block.range.begin, block.range.size, own.begin() + block.place);
-    }
-    return own;
-  };
-  initial_.push_back(shard_of(arenas_.parameters));
-  for (const std::span<float> slot : arenas_.slots) initial_.push_back(shard_of(slot));
-  const std::vector<std::span<const float>> views(initial_.begin(), initial_.end());
-  client_.initialize(views.front(), std::span(views).subspan(1), updates);
+  return view;
+}
+
+void ShardChannel::bring(std::uint64_t updates) {
+  std::vector<ArenaView<const float>> slots;
+  for (const std::span<const float> slot : arenas_.slots) slots.push_back(own_part(slot));
+  client_.initialize(own_part(std::span<const float>(arenas_.parameters)), slots, updates);
 }
 
 void ShardChannel::begin_push() {
   if (size_ == 0) return;
-  gathered_ = 0;
-  client_.begin_push(direct_ ? arenas_.gradients : std::span<const float>(gradients_));
+  complete_ = 0;
+  client_.begin_push(own_part(arenas_.gradients));
 }
 
 void ShardChannel::extend_push(std::int64_t count) {
-  if (size_ > 0) client_.extend_push(direct_ ? count : gather(count));
-}
-
-// Copies the blocks that are complete; returns how many elements of the shard that makes.
-std::int64_t ShardChannel::gather(std::int64_t count) {
-  while (gathered_ < blocks_.size() && blocks_[gathered_].range.end() <= count) {
-    const Block& block = blocks_[gathered_++];
-    std::copy_n(arenas_.gradients.begin() + block.range.begin, block.range.size,
-                gradients_.begin() + block.place);
-  }
-  return gathered_ == blocks_.size() ? size_ : blocks_[gathered_].place;
+  if (size_ == 0) return;
+  while (complete_ < blocks_.size() && blocks_[complete_].range.end() <= count) ++complete_;
+  if (complete_ == blocks_.size()) return client_.extend_push(size_);
+  const Block& next = blocks_[complete_];
+  client_.extend_push(next.place + std::max<std::int64_t>(0, count - next.range.begin));
 }
 
 void ShardChannel::pull_parameters() { pull(arenas_.parameters, 0); }
@@ -111,30 +96,11 @@ void ShardChannel::pull_slot(std::size_t slot) {
 void ShardChannel::pull_when_alone() { pull(arenas_.parameters, kPullWhenAlone); }
 
 void ShardChannel::pull(std::span<float> into, std::uint32_t which) {
-  if (size_ == 0) return;
-  pull_into_ = into;
-  scattered_ = direct_;
-  client_.pull(direct_ ? into : std::span<float>(values_), which);
+  if (size_ > 0) client_.pull(own_part(into), which);
 }
 
-bool ShardChannel::pulled() {
-  if (size_ == 0) return true;
-  if (!client_.pulled()) return false;
-  initial_.clear();
-  if (!scattered_) scatter();
-  return true;
-}
-
-bool ShardChannel::step_done() {
+bool ShardChannel::step_done() const {
   return size_ == 0 || (client_.push_outcome().has_value() && pulled());
-}
-
-void ShardChannel::scatter() {
-  for (const Block& block : blocks_) {
-    std::copy_n(values_.begin() + block.place, block.range.size,
-                pull_into_.begin() + block.range.begin);
-  }
-  scattered_ = true;
 }
 
 void ShardChannel::leave() { client_.leave(); }

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "core/aligned_vector.h"
 #include "network/connector.h"
 #include "server/shard_client.h"
 #include "serving/parameter_client.h"
@@ -40,8 +39,8 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   void pull_when_alone();  // the parameters, when all other workers are done
   void leave();
 
-  bool pulled();
-  bool step_done();  // the push is answered, and so is the pull behind it
+  bool pulled() const { return size_ == 0 || client_.pulled(); }
+  bool step_done() const;  // the push is answered, and so is the pull behind it
   bool left() const { return client_.left(); }
   void add_to(StepOutcome& outcome) const;
 
@@ -66,23 +65,17 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   void connected(std::unique_ptr<Link> link);
   void not_connected(const ConnectFailure& failure);
   void note_traffic();
-  std::int64_t gather(std::int64_t count);
-  void scatter();
+  template <class T>
+  ArenaView<T> own_part(std::span<T> vector) const;
 
   boost::asio::io_context& io_;
   const ParameterClientOptions& options_;
   int server_;
   ClientArenas arenas_;
   std::function<void()> changed_;
-  std::vector<Block> blocks_;  // of this server, by place
-  std::int64_t size_;          // of its arena
-  bool direct_;                // its arena is the worker's, so that nothing is copied
-  AlignedVector<float> gradients_;
-  AlignedVector<float> values_;
-  std::vector<std::vector<float>> initial_;  // lent until the first pull is answered
-  std::size_t gathered_ = 0;         // blocks copied into gradients_
-  std::span<float> pull_into_ = {};  // the worker's vector that the pull under way is for
-  bool scattered_ = true;
+  std::vector<Block> blocks_;   // of this server, by place
+  std::int64_t size_;           // of its arena
+  std::size_t complete_ = 0;    // blocks of the push under way
   std::uint64_t rejoined_ = 0;  // as far as has been said
   std::exception_ptr failure_;
   std::unique_ptr<Connector> connector_;
