@@ -48,11 +48,11 @@ class ParameterClient::Implementation {
   }
 
   void start(std::uint64_t updates, Deadline deadline) {
-    demand([&] { for_each([&](ShardChannel& channel) { channel.connect(deadline); }); },
+    demand([=, this] { for_each([=](ShardChannel& channel) { channel.connect(deadline); }); },
            [](ShardChannel& channel) { return channel.client().joined(); }, deadline, "joining");
     demand(
-        [&] {
-          for_each([&](ShardChannel& channel) {
+        [=, this] {
+          for_each([=, this](ShardChannel& channel) {
             if (options_.worker == 0 && channel.client().needs_values()) channel.bring(updates);
             channel.pull_parameters();
           });
@@ -73,15 +73,15 @@ class ParameterClient::Implementation {
   }
 
   void finish_push() {
-    set_request([](ShardChannel& channel) { return channel.step_done(); });
     const auto all = static_cast<std::int64_t>(arenas_.gradients.size());
-    post([this, all] {
-      for_each([&](ShardChannel& channel) {
-        channel.extend_push(all);
-        channel.pull_parameters();
-      });
-      check();
-    });
+    request(
+        [this, all] {
+          for_each([&](ShardChannel& channel) {
+            channel.extend_push(all);
+            channel.pull_parameters();
+          });
+        },
+        [](ShardChannel& channel) { return channel.step_done(); });
   }
 
   StepOutcome wait(Deadline deadline) {
@@ -95,7 +95,7 @@ class ParameterClient::Implementation {
            deadline, "taking the parameters of");
     if (!with_slots) return;
     for (std::size_t slot = 0; slot < arenas_.slots.size(); ++slot) {
-      demand([&] { for_each([&](ShardChannel& channel) { channel.pull_slot(slot); }); }, pulled,
+      demand([=, this] { for_each([=](ShardChannel& channel) { channel.pull_slot(slot); }); }, pulled,
              deadline, "taking the optimizer's state of");
     }
   }
@@ -142,17 +142,15 @@ class ParameterClient::Implementation {
 
   // The client's thread: whether what is waited for has come.
   void check() {
-    if (answered_.load(std::memory_order_relaxed)) return;
+    if (done_ == nullptr) return;
     for (const auto& channel : channels_) {
       if (const auto failure = channel->failure()) {
         fail(with_all_who_are_missing(failure));
         return;
       }
     }
-    const Done done = done_.load(std::memory_order_acquire);
-    if (done == nullptr) return;
     for (const auto& channel : channels_) {
-      if (!done(*channel)) return;
+      if (!done_(*channel)) return;
     }
     outcome_ = {};
     for (const auto& channel : channels_) channel->add_to(outcome_);
@@ -181,52 +179,58 @@ class ParameterClient::Implementation {
     {
       const std::lock_guard lock(mutex_);
       if (!error_) error_ = error;
-    }
-    answer();
-  }
-
-  void answer() {
-    {
-      const std::lock_guard lock(mutex_);
-      answered_.store(true, std::memory_order_release);
+      failed_.store(true, std::memory_order_release);
     }
     changed_.notify_all();
   }
 
-  // The caller's thread.
-  void set_request(Done done) {
-    const std::lock_guard lock(mutex_);
-    if (error_) return;
-    answered_.store(false, std::memory_order_relaxed);
-    done_.store(done, std::memory_order_release);
+  void answer() {
+    done_ = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      answered_.store(requested_, std::memory_order_release);
+    }
+    changed_.notify_all();
+  }
+
+  // The caller's thread. What makes it done counts only once it has begun: until then everything
+  // looks as the request before has left it.
+  template <class Begin>
+  void request(Begin begin, Done done) {
+    post([this, number = ++last_request_, begin, done] {
+      requested_ = number;
+      done_ = done;
+      begin();
+      check();
+    });
   }
 
   template <class Begin>
   void demand(Begin begin, Done done, Deadline deadline, const std::string& doing) {
-    set_request(done);
-    post([this, begin] {
-      begin();
-      check();
-    });
+    request(begin, done);
     await(deadline, doing);
+  }
+
+  bool answered() const {
+    return answered_.load(std::memory_order_acquire) == last_request_ ||
+           failed_.load(std::memory_order_acquire);
   }
 
   void await(Deadline deadline, const std::string& doing) {
     // As the event loop does: a small model's answer comes sooner than a sleeper wakes.
     const Clock::time_point look_until = Clock::now() + kAttention;
-    while (!answered_.load(std::memory_order_acquire) && Clock::now() < look_until) ::sched_yield();
+    while (!answered() && Clock::now() < look_until) ::sched_yield();
     std::unique_lock lock(mutex_);
-    const auto answered = [&] { return answered_.load(std::memory_order_acquire); };
-    if (!changed_.wait_until(lock, std::min(deadline, Clock::now() + kSayWhoIsMissing), answered)) {
+    const auto come = [&] { return answered(); };
+    if (!changed_.wait_until(lock, std::min(deadline, Clock::now() + kSayWhoIsMissing), come)) {
       lock.unlock();
       if (deadline > Clock::now()) options_.note(doing + " " + missing());
       lock.lock();
-      if (!changed_.wait_until(lock, deadline, answered)) {
+      if (!changed_.wait_until(lock, deadline, come)) {
         lock.unlock();
         throw PeerError(label() + "no answer in time " + doing + " " + missing());
       }
     }
-    done_.store(nullptr, std::memory_order_release);
     if (error_) std::rethrow_exception(error_);
   }
 
@@ -238,9 +242,8 @@ class ParameterClient::Implementation {
     bool done = false;
     boost::asio::post(io_, [&] {
       std::vector<std::string> names;
-      const Done is_done = done_.load(std::memory_order_acquire);
       for (const auto& channel : channels_) {
-        if (is_done != nullptr && !is_done(*channel)) names.push_back(channel->text());
+        if (done_ != nullptr && !done_(*channel)) names.push_back(channel->text());
       }
       const std::lock_guard lock(told);
       text = join(names, ", ");
@@ -259,14 +262,17 @@ class ParameterClient::Implementation {
   boost::asio::io_context io_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::vector<std::unique_ptr<ShardChannel>> channels_;  // used by the client's thread alone
-  std::int64_t sent_ = 0;
+  Done done_ = nullptr;             // of the request under way; the client's thread's alone
+  std::uint64_t requested_ = 0;     // its number; likewise
+  std::int64_t sent_ = 0;           // the caller's thread's alone
+  std::uint64_t last_request_ = 0;  // likewise
 
-  std::mutex mutex_;  // guards error_, and answered_ where it is waited for
+  std::mutex mutex_;  // guards error_, and the two atomics where they are waited for
   std::condition_variable changed_;
   std::exception_ptr error_;
-  StepOutcome outcome_;  // written before answered_ becomes true, read after
-  std::atomic<bool> answered_{true};
-  std::atomic<Done> done_{nullptr};
+  StepOutcome outcome_;  // written before answered_ becomes its request's number, read after
+  std::atomic<std::uint64_t> answered_{0};
+  std::atomic<bool> failed_{false};
   std::thread thread_;  // last: it uses all of the above
 };
 

@@ -17,7 +17,8 @@ namespace cohort {
 
 class ServerGroup {
  public:
-  explicit ServerGroup(int servers, bool keeps_state = false) {
+  explicit ServerGroup(int servers, bool keeps_state = false,
+                       std::chrono::nanoseconds snapshot_every = std::chrono::seconds(5)) {
     std::string pattern = std::filesystem::temp_directory_path() / "cohort-serving-XXXXXX";
     folder_ = ::mkdtemp(pattern.data());
     for (int server = 0; server < servers; ++server) {
@@ -25,6 +26,7 @@ class ServerGroup {
       ServerProcessOptions& options = servers_.back()->options;
       options.listener.address.path = (folder_ / ("s" + std::to_string(server))).string();
       options.listener.self = {job, Role::kServer, server};
+      options.server.snapshot_every = snapshot_every;
       if (keeps_state) options.state_dir = folder_ / ("state" + std::to_string(server));
       start(server);
     }

@@ -208,6 +208,16 @@ TEST(Serving, AServerThatIsKilledAndStartedAgainGoesOn) {
   EXPECT_EQ(servers.ended(1).counters.pushes, 120U);
 }
 
+// What a server says by itself, as of every snapshot, comes at any moment of a step.
+TEST(Serving, WhatComesBetweenStepsIsNotTakenForAnAnswer) {
+  ServerGroup servers(2, /*keeps_state=*/true, std::chrono::milliseconds(1));
+  const Job job{.mode = ServerMode::kAsync};
+  const std::vector<float> last = work(options_for(servers, job, 0), 1000, 0);
+  for (std::size_t i = 0; i < kElements; i += 97) {
+    ASSERT_EQ(last[i], -0.5F * 1000 * static_cast<float>(i % 8)) << i;
+  }
+}
+
 TEST(Serving, AServerThatIsStartedAgainWithoutItsStateIsRefused) {
   ServerGroup servers(1);
   const Job job{.mode = ServerMode::kAsync};
