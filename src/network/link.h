@@ -53,6 +53,9 @@ struct LinkOptions {
   std::size_t max_unsent = std::size_t{1} << 30;  // bytes kept for a peer that does not read
 };
 
+// The reason for link_lost() where the peer has said goodbye.
+inline constexpr const char* kSaidGoodbye = "closed";
+
 // Shorter payloads go by the socket even where there is shared memory.
 inline constexpr std::size_t kRingPayload = 4096;
 
@@ -84,7 +87,7 @@ class Link {
   virtual std::size_t unsent() const = 0;
 
   // Tells the peer that nothing more comes, sends what is unsent, then closes; what still arrives
-  // is thrown away. link_lost() is called at the peer with "closed", not here.
+  // is thrown away. link_lost() is called at the peer with kSaidGoodbye, not here.
   virtual void close_after_sending() = 0;
 
   // When the last byte came, of a frame or a heartbeat.

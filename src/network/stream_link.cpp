@@ -154,7 +154,7 @@ bool LinkCore::frame_arrived(const FrameHeader& header, std::span<const std::byt
   const bool by_ring = parts_.rings && payload.size() >= kRingPayload;
   received_ += kFrameHeaderBytes + payload.size() + (by_ring ? 0 : padding_after(payload.size()));
   if (header.type == kGoodbye) {
-    lose("closed");
+    lose(kSaidGoodbye);
   } else if (header.type == kRoom) {
     if (!waits_to_write_) flush();
   } else if (header.type != kHeartbeat && state_ == State::kOpen) {

@@ -73,7 +73,7 @@ class ServerProcess::Implementation final : private ServerPorts {
     }
     void link_lost(Link& lost, const std::string& reason) override {
       if (!forgotten) {
-        owner.log("lost " + lost.peer_text() + ": " + reason);
+        if (reason != kSaidGoodbye) owner.log("lost " + lost.peer_text() + ": " + reason);
         owner.server_->on_lost(id, Clock::now());
       }
       boost::asio::post(owner.io_, [&process = owner, number = id] { process.remove(number); });

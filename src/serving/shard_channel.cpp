@@ -145,6 +145,7 @@ void ShardChannel::frame_arrived(Link&, const FrameHeader& header,
                   std::to_string(server_) + " meanwhile, and has joined again");
   }
   note_traffic();
+  if (client_.left()) link_->close_after_sending();
   changed_();
 }
 

@@ -240,7 +240,7 @@ void TcpCore::wire_ended(TcpWire& wire, const std::string& reason) {
       lane->obstacles[line.member] = reason;
       if (lane->refusal.empty()) call_again(lane, line.member);
     } else {
-      const bool orderly = reason == kClosed || reason == "closed";
+      const bool orderly = reason == kClosed || reason == kSaidGoodbye;
       lane->mailbox.note_gone(line.member, orderly ? kClosed : "is lost: " + reason);
     }
     lane->changed.notify_all();
