@@ -34,7 +34,9 @@ EarlyConnection::Done Attempt::then(Next next) {
     if (!self) return;
     if (!problem) return ((*self).*next)();
     const bool wordless = self->greeted_ && self->connection_->bytes_read() == 0;
-    self->fail(wordless ? kWithoutAWord : *problem, wordless || self->tls_ != nullptr);
+    const bool distrusted = self->tls_ != nullptr && self->connection_->stream().distrusted();
+    self->fail(wordless && !distrusted ? kWithoutAWord : *problem,
+               wordless || self->tls_ != nullptr, distrusted);
   };
 }
 
@@ -97,8 +99,8 @@ void Attempt::establish(const Greeting& welcome) {
                    .rings = std::move(rings)}));
 }
 
-void Attempt::fail(std::string obstacle, bool other_way) {
-  done_(Failed{std::move(obstacle), other_way});
+void Attempt::fail(std::string obstacle, bool other_way, bool distrusted) {
+  done_(Failed{std::move(obstacle), other_way, distrusted});
 }
 
 }  // namespace cohort

@@ -19,7 +19,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
   struct Failed {
     std::string obstacle;
-    bool other_way = false;  // with TLS if it was plain, plain if it was TLS, it might go
+    bool other_way = false;   // with TLS if it was plain, plain if it was TLS, it might go
+    bool distrusted = false;  // TLS could not be set up: another token, another authority
   };
   using Result = std::variant<std::unique_ptr<Link>, Refused, Failed>;
   // Called once, unless the attempt is destroyed before.
@@ -42,7 +43,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   void judge_header();
   void judge();
   void establish(const Greeting& welcome);
-  void fail(std::string obstacle, bool other_way = false);
+  void fail(std::string obstacle, bool other_way = false, bool distrusted = false);
 
   const ConnectorOptions& options_;
   const TlsContext* tls_;

@@ -21,6 +21,8 @@ namespace {
 
 namespace asio = boost::asio;
 
+// One may be somebody else who has the address for a moment; several in a row are a mistake.
+constexpr int kMostDistrusted = 5;
 constexpr std::chrono::milliseconds kFirstPause{5};
 
 SocketAddress as_socket_address(const asio::ip::tcp::endpoint& endpoint) {
@@ -68,6 +70,7 @@ class ConnectorCore final : public std::enable_shared_from_this<ConnectorCore> {
   std::shared_ptr<Attempt> attempt_;
   std::string obstacle_ = "nobody answered";
   std::chrono::milliseconds pause_ = kFirstPause;
+  int distrusted_ = 0;  // attempts in a row
   bool over_ = false;
 };
 
@@ -190,7 +193,15 @@ void ConnectorCore::attempt_ended(Attempt::Result result) {
     return end(ConnectFailure::Kind::kRefused,
                peer_text() + " refuses " + options_.self.text() + ": " + refused->reason);
   }
-  note(std::get<Attempt::Failed>(result));
+  const auto& failure = std::get<Attempt::Failed>(result);
+  note(failure);
+  distrusted_ = failure.distrusted ? distrusted_ + 1 : 0;
+  if (must_encrypt_ && distrusted_ == kMostDistrusted) {
+    return end(ConnectFailure::Kind::kRefused,
+               peer_text() + " and " + options_.self.text() + " do not trust each other (" +
+                   obstacle_ + "): give all processes of the job the same token, or certificates " +
+                   "of one --tls-dir");
+  }
   asio::post(io_, [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (self && !self->over_) self->try_next();

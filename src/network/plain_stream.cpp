@@ -44,6 +44,7 @@ class PlainStream final : public Stream {
 
   std::size_t unsent() const override { return 0; }
   std::string failure() const override { return std::strerror(error_); }
+  bool distrusted() const override { return false; }
   bool protects() const override { return protects_; }
   std::optional<Identity> certified() const override { return std::nullopt; }
 

@@ -47,6 +47,8 @@ class Stream {
   virtual std::size_t unsent() const = 0;
 
   virtual std::string failure() const = 0;
+  // Whether that is a matter of trust, be it ours or the peer's, and not of the network.
+  virtual bool distrusted() const = 0;
 
   // Whether bytes that were changed on the way are noticed here.
   virtual bool protects() const = 0;

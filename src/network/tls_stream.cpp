@@ -28,13 +28,14 @@ class TlsStream final : public Stream {
   IoResult write(std::span<const iovec> pieces) override;
   std::size_t unsent() const override { return wire_.out.size() - wire_.sent; }
   std::string failure() const override { return failure_; }
+  bool distrusted() const override { return distrusted_; }
   bool protects() const override { return true; }
   std::optional<Identity> certified() const override { return certified_; }
 
  private:
   IoResult outcome(int result);
   IoResult read_into(std::span<std::byte> place);
-  std::string why_failed() const;
+  std::string why_failed();
   std::string check_peer();
   IoResult flush();
   void enlarge();
@@ -48,6 +49,7 @@ class TlsStream final : public Stream {
   std::optional<Identity> certified_;
   std::optional<IoResult> last_;  // an end or a failure, once there was one
   std::string failure_;
+  bool distrusted_ = false;
 };
 
 TlsStream::TlsStream(std::shared_ptr<const TlsContext::State> state, int descriptor)
@@ -64,9 +66,10 @@ TlsStream::TlsStream(std::shared_ptr<const TlsContext::State> state, int descrip
   }
 }
 
-std::string TlsStream::why_failed() const {
+std::string TlsStream::why_failed() {
   if (wire_.at_handshake && wire_.allowance == 0) return "it says too much before TLS is set up";
   const unsigned long code = ERR_peek_error();
+  distrusted_ = code != 0;
   const long verdict = SSL_get_verify_result(ssl_.get());
   if (state_->by_token && ERR_GET_REASON(code) == SSL_R_BINDER_DOES_NOT_VERIFY) {
     ERR_clear_error();
@@ -147,6 +150,7 @@ IoResult TlsStream::handshake() {
   wire_.at_handshake = false;
   failure_ = check_peer();
   if (failure_.empty()) return {};
+  distrusted_ = true;
   last_ = IoResult{IoResult::Status::kFailed, 0};
   return *last_;
 }

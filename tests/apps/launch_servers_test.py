@@ -1,6 +1,7 @@
 """`cohort launch --servers`: servers and workers from one command, also when some of them die."""
 
 import os
+import pathlib
 import re
 import signal
 import time
@@ -9,71 +10,56 @@ import program
 from program import changed
 from workers_test import PLAIN, WorkersTest
 
-
-def children(process):
-    """Command lines of a process's children by their ids."""
-    found = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat", encoding="ascii") as file:
-                parent = int(file.read().rpartition(")")[2].split()[1])
-            with open(f"/proc/{entry}/cmdline", encoding="utf-8") as file:
-                command = file.read().replace("\0", " ")
-        except OSError:
-            continue
-        if parent == process.pid:
-            found[int(entry)] = command
-    return found
+ITERATIONS = 1500
 
 
 class LaunchServers(WorkersTest):
-    ITERATIONS = 1500
+    def launched(self, mode, servers=2):
+        """A job that is under way: itself, and the ids of its servers and workers in turn."""
+        settings = changed(PLAIN, iterations=ITERATIONS, batch=16)
+        job = self.start("launch", "--servers", servers, "-n", 2, "--state-dir",
+                         self.folder / "state", "--", "train", *settings, "--method",
+                         "parameter-server", "--server-mode", mode, "--quiet", "--name", "job")
+        self.wait_for_step(job, self.folder / "runs/job", 100)
+        children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text()
+        return job, list(map(int, children.split()))
 
-    def launched(self, mode):
-        settings = changed(PLAIN, iterations=self.ITERATIONS)
-        job = self.start("launch", "--servers", 1, "-n", 2, "--state-dir", self.folder / "state",
-                         "--", "train", *settings, "--batch", 16, "--method", "parameter-server",
-                         "--server-mode", mode, "--quiet", "--name", "job")
-        run = self.folder / "runs" / "job"
-        self.wait_for_step(job, run, 100)
-        return job
-
-    def kill_last(self, job, word):
-        """The process with this word in its command that was started last."""
-        victims = [pid for pid, command in children(job).items() if f" {word} " in command]
-        self.assertTrue(victims, children(job))
-        os.kill(max(victims), signal.SIGKILL)
-
-    def counted(self, job, status=0):
-        """Updates and gradients, as the server said at its end."""
+    def ended(self, job, children, status=0):
+        """What it said, and updates and gradients as each of the servers counted them."""
         out, err = job.communicate(timeout=60)
         self.assertEqual(job.returncode, status, out + err)
         self.assertNotIn("LOST", err)
-        self.assertNotIn("without a goodbye", err.split("is done")[-1])
-        found = re.search(r"([\d,]+) updates from ([\d,]+) gradients", err)
-        return tuple(int(number.replace(",", "")) for number in found.groups())
+        self.assertEqual([child for child in children if os.path.exists(f"/proc/{child}")], [])
+        counts = re.findall(r"([\d,]+) updates from ([\d,]+) gradients", err)
+        return err, [tuple(int(number.replace(",", "")) for number in pair) for pair in counts]
 
     def test_a_killed_server_is_started_again_and_nothing_is_lost(self):
-        for mode, updates in (("async", 2 * self.ITERATIONS), ("sync", self.ITERATIONS)):
+        for mode, updates in (("async", 2 * ITERATIONS), ("sync", ITERATIONS)):
             with self.subTest(mode):
-                job = self.launched(mode)
-                self.kill_last(job, "serve-parameters")
-                self.assertEqual(self.counted(job), (updates, 2 * self.ITERATIONS))
-                self.remove_runs()
-
-    def remove_runs(self):
-        for name in ("runs", "state"):
-            (self.folder / name).rename(self.folder / f"{name}-{time.monotonic_ns()}")
+                job, children = self.launched(mode)
+                os.kill(children[0], signal.SIGKILL)
+                said, counts = self.ended(job, children)
+                self.assertIn("server 0 was ended by signal 9 (Killed); it is started again "
+                              "(1 of 3)", said)
+                self.assertEqual(counts, 2 * [(updates, 2 * ITERATIONS)])
+                for name in ("runs", "state"):
+                    (self.folder / name).rename(self.folder / f"{name}-{time.monotonic_ns()}")
 
     def test_a_killed_worker_does_not_stop_the_other(self):
-        job = self.launched("async")
-        self.kill_last(job, "train")
-        updates, gradients = self.counted(job, status=1)
+        job, children = self.launched("async", servers=1)
+        os.kill(children[2], signal.SIGKILL)
+        said, counts = self.ended(job, children, status=1)
+        self.assertIn("worker 1 was ended by signal 9 (Killed); the others go on", said)
+        [(updates, gradients)] = counts
         self.assertEqual(updates, gradients)
-        self.assertGreaterEqual(gradients, self.ITERATIONS)
-        self.assertLess(gradients, 2 * self.ITERATIONS)
+        self.assertGreaterEqual(gradients, ITERATIONS)
+        self.assertLess(gradients, 2 * ITERATIONS)
+
+    def test_who_leaves_in_good_order_is_not_reported_lost(self):
+        job, children = self.launched("async", servers=1)
+        said, counts = self.ended(job, children)
+        self.assertEqual(counts, [(2 * ITERATIONS, 2 * ITERATIONS)])
+        self.assertNotIn("lost worker", said)
 
 
 if __name__ == "__main__":

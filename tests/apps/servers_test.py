@@ -3,11 +3,13 @@
 import json
 import signal
 import socket
+import subprocess
 import threading
 import time
 
 import program
 from program import changed
+from two_hosts import two_hosts
 from workers_test import PLAIN, WorkersTest
 
 SMALL = changed(PLAIN, iterations=50, train_size=240)
@@ -245,19 +247,61 @@ class Faults(ServersTest):
         self.assertIn("no worker", self.ended(server)["reason"])
 
 
-class Token(ServersTest):
-    def test_a_job_with_a_token_lets_nobody_else_in(self):
-        self.cohort("token", "--file", "secret")
-        self.environment["COHORT_TOKEN"] = (self.folder / "secret").read_text().strip()
-        host = socket.gethostbyname(socket.gethostname())
-        if host.startswith("127."):
-            self.skipTest("this host has no other address than loopback")
-        server = self.start("serve-parameters", "--listen", f"{host}:0", "--json")
+class Network(ServersTest):
+    """Server and worker on two hosts (network namespaces)."""
+
+    SETTINGS = [*changed(SMALL, iterations=10), "--batch", 24, "--quiet"]
+
+    def start_on(self, hosts, number, *arguments, **variables):
+        process = subprocess.Popen(
+            ["ip", "netns", "exec", hosts.names[number], program.COHORT, *map(str, arguments)],
+            cwd=self.folder, text=True, env={**self.environment, **variables},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def serve_on(self, hosts, *arguments, **variables):
+        server = self.start_on(hosts, 0, "serve-parameters", "--listen", f"{hosts.addresses[0]}:0",
+                               "--workers", 1, "--json", *arguments, **variables)
         line = server.stderr.readline()
+        self.assertIn("listening", line)
         server.address = line.split()[1]
-        settings = [*changed(SMALL, iterations=10), "--batch", 24, "--quiet"]
-        self.finish(self.worker(0, [server], *settings, workers=1))
-        self.environment["COHORT_TOKEN"] = "0" * 64
+        return server
+
+    def worker_on(self, hosts, server, *arguments, **variables):
+        return self.start_on(hosts, 1, "train", "--method", "parameter-server", "--servers",
+                             server.address, "--workers", 1, "--rank", 0, *self.SETTINGS,
+                             *arguments, **variables)
+
+    def assert_refused(self, process, words):
+        _, err = process.communicate(timeout=60)
+        self.assertIn(process.returncode, (1, 2), err)
+        for word in words:
+            self.assertIn(word, err)
+
+    def test_a_token_lets_its_holders_in_and_nobody_else(self):
+        token = self.cohort("token").stdout.strip()
+        advice = ("COHORT_TOKEN", "cohort token", "--tls-dir", "--insecure")
+        with two_hosts(self.folder) as hosts:
+            self.assert_refused(self.start_on(hosts, 0, "serve-parameters", "--listen",
+                                              f"{hosts.addresses[0]}:0"), advice)
+            server = self.serve_on(hosts, COHORT_TOKEN=token)
+            self.assert_refused(self.worker_on(hosts, server), advice)
+            self.assert_refused(self.worker_on(hosts, server, COHORT_TOKEN="0" * 64), ["token"])
+            self.finish(self.worker_on(hosts, server, COHORT_TOKEN=token))
+            self.assertEqual(server.wait(20), 0)
+            self.assertEqual(json.loads(server.stdout.read())["pushes"], 10)
+
+    def test_certificates_let_each_in_as_itself(self):
+        self.cohort("token", "--tls-dir", "tls", "--job", "a", "--servers", 1, "--workers", 1)
+        named = ("--job", "a", "--tls-dir")
+        with two_hosts(self.folder) as hosts:
+            server = self.serve_on(hosts, *named, self.folder / "tls/server-0")
+            self.assert_refused(self.worker_on(hosts, server, *named, self.folder / "tls/server-0"),
+                                ["certificate"])
+            self.finish(self.worker_on(hosts, server, *named, self.folder / "tls/worker-0"))
+            self.assertEqual(server.wait(20), 0)
 
 
 if __name__ == "__main__":

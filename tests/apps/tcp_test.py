@@ -196,45 +196,6 @@ class Failing(TcpTest):
         self.assertRegex(lines[2], r"COHORT_RANK=1 COHORT_WORKERS=2 COHORT_SERVERS=127.0.0.1:\d+")
 
 
-class Servers(TcpTest):
-    def begin_servers(self, *arguments):
-        if "no failpoints" in self.cohort("train", "--failpoints", "x=crash", "--model", "none",
-                                          status=2).stderr:
-            self.skipTest("built without failpoints")
-        train = changed(PLAIN, method="parameter-server", record_every=1, checkpoint_every=100000,
-                        eval_every=0, batch=24, iterations=100)
-        process = self.start("launch", "--servers", 2, "-n", 2, "--", "train", *train, "--name",
-                             "r", "--failpoints", "training.compute.rank0=sleep:20", *arguments)
-        try:
-            self.wait_for_step(process, self.folder / "runs/r", 5)
-        except AssertionError as error:
-            process.kill()
-            raise AssertionError(f"{error}: {process.communicate()}") from None
-        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-        return process, list(map(int, children.split()))
-
-    def assert_nothing_left(self, children):
-        self.assertEqual([child for child in children if os.path.exists(f"/proc/{child}")], [])
-
-    def test_a_killed_server_is_started_again(self):
-        process, children = self.begin_servers()
-        os.kill(children[0], signal.SIGKILL)
-        _, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 0, err)
-        self.assertIn("server 0 was ended by signal 9 (Killed); it is started again (1 of 3)", err)
-        self.assertEqual(self.metrics(self.folder / "runs/r", "step")[-1]["step"], 100)
-        self.assert_nothing_left(children)
-
-    def test_a_killed_worker_does_not_end_the_other(self):
-        process, children = self.begin_servers()
-        os.kill(children[3], signal.SIGKILL)
-        _, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 1, err)
-        self.assertIn("worker 1 was ended by signal 9 (Killed); the others go on", err)
-        self.assertEqual(self.metrics(self.folder / "runs/r", "step")[-1]["step"], 100)
-        self.assert_nothing_left(children)
-
-
 class TwoHostsTest(TcpTest):
     """Network namespaces: nothing but the wire between them."""
 
