@@ -99,7 +99,7 @@ std::size_t add_panel(LearningCurves& result, const std::vector<RunRecords>& run
     drawn += finite;
     panel.curves.push_back(std::move(curve));
   }
-  result.figure.panels.push_back(std::move(panel));
+  if (drawn > 0) result.figure.panels.push_back(std::move(panel));  // the notes tell of the others
   return drawn;
 }
 

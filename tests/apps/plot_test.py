@@ -101,7 +101,8 @@ class Pictures(PlotTest):
         result = self.plot("runs/a", "runs/b")
         self.assertIn("runs/a has no test-top1 yet", result.stderr)
         self.plot("runs/a")
-        self.assertIn("no records yet", self.texts("a.svg"))
+        self.assertIn("Training loss", self.texts("a.svg"))
+        self.assertNotIn("Test accuracy (%)", self.texts("a.svg"))
 
     def test_a_run_under_way_can_be_drawn(self):
         process = self.start("train", *program.SLOWER, "--record-every", "1", "--epochs", "100",
