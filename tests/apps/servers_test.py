@@ -10,7 +10,7 @@ import time
 import program
 from program import changed
 from two_hosts import two_hosts
-from workers_test import PLAIN, WorkersTest
+from workers_test import NORMALISED, PLAIN, WorkersTest
 
 SMALL = changed(PLAIN, iterations=50, train_size=240)
 
@@ -241,6 +241,18 @@ class Faults(ServersTest):
         refused = self.cohort("serve-parameters", "--listen", "0.0.0.0:0", status=2)
         for advice in ("COHORT_TOKEN", "cohort token", "--tls-dir", "--insecure"):
             self.assertIn(advice, refused.stderr)
+
+    def test_gradients_that_are_not_finite_are_refused_named_and_counted(self):
+        server = self.serve()
+        worker = self.worker(0, [server], *changed(NORMALISED, lr=1e6), "--server-mode", "async",
+                             "--quiet", workers=1)
+        [said] = self.finish(worker, status=1)
+        self.assertIn("refused the last 3 gradients of worker 0: the gradient holds numbers that "
+                      "are not finite; try a lower --lr", said)
+        counted = self.ended(server)
+        self.assertRegex("".join(server.lines), r"push \d+ of worker 0 is rejected")
+        self.assertGreaterEqual(counted["rejected"], 3)
+        self.assertEqual(counted["pushes"], counted["updates"])
 
     def test_a_server_without_workers_ends(self):
         server = self.serve(0, None, "--idle-exit", "0.3")
