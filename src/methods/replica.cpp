@@ -1,6 +1,7 @@
 #include "methods/replica.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function.h>
@@ -9,6 +10,7 @@
 
 #include <utility>
 
+#include "core/aligned_vector.h"
 #include "core/clock.h"
 #include "core/error.h"
 
@@ -18,6 +20,17 @@ namespace {
 // cuDNN's kernels load 16 bytes at once; a cache line keeps neighbours apart as well. In main
 // memory no kernel asks for it, and arenas without gaps are exactly as long as the model.
 std::int64_t alignment_on(at::Device device) { return device.is_cpu() ? 1 : 16; }
+
+// Zeros. In main memory with large pages, through which every pass over an arena goes faster.
+at::Tensor make_arena(std::int64_t size, at::Device device) {
+  const at::TensorOptions flat = at::TensorOptions().dtype(at::kFloat).device(device);
+  if (!device.is_cpu() || size == 0) return at::zeros({size}, flat);
+  const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(float);
+  void* memory = allocate_aligned(bytes);
+  return at::from_blob(
+             memory, {size}, [bytes](void* given) { release_aligned(given, bytes); }, flat)
+      .zero_();
+}
 
 Range with_padding(const Replica::Segment& segment) {
   return {segment.range.begin, segment.range.size + segment.padding};
@@ -66,7 +79,7 @@ Replica::Replica(Model& model, const ReplicaOptions& options)
   place_parameters(model, options);
   place_buffers(model, options);
   for (std::size_t i = 0; i < update_.slots().size(); ++i) {
-    slots_.push_back(at::zeros_like(parameters_));
+    slots_.push_back(make_arena(parameters_.numel(), options.device));
   }
   watch_gradients();
 }
@@ -100,9 +113,8 @@ void Replica::place_parameters(Model& model, const ReplicaOptions& options) {
     }
     offset = range.end() + padding;
   }
-  const at::TensorOptions flat = at::TensorOptions().dtype(at::kFloat).device(options.device);
-  parameters_ = at::zeros({offset}, flat);
-  gradients_ = at::zeros({offset}, flat);
+  parameters_ = make_arena(offset, options.device);
+  gradients_ = make_arena(offset, options.device);
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     at::Tensor value = view(parameters_, segments_[i]);
     value.copy_(owners_[i]->value);
