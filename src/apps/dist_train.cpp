@@ -74,15 +74,7 @@ int serve(const DistTrainCommand& command, const DistTrainTranslation& job) {
 
 void explain(const DistTrainCommand& command, const DistTrainTranslation& job) {
   if (job.cluster.is_server) {
-    const ServeRequest request = serve_request(command, job);
-    std::vector<std::string> words = {"cohort",    "serve-parameters",
-                                      "--listen",  request.listen.text(),
-                                      "--index",   std::to_string(request.index),
-                                      "--workers", std::to_string(request.workers)};
-    if (!command.state_dir.empty()) {
-      words.insert(words.end(), {"--state-dir", command.state_dir});
-    }
-    fmt::print("{}\n", shell_line(words));
+    fmt::print("{}\n", shell_line(serve_command(serve_request(command, job), job.config)));
     return;
   }
   std::vector<std::string> extra;

@@ -124,14 +124,7 @@ ServeRequest serve_request(const MnistCommand& command, const MnistTranslation& 
 void explain(const MnistCommand& command, const MnistTranslation& translation) {
   std::vector<std::string> words;
   if (translation.role == MnistRole::kServer) {
-    const ServeRequest request = serve_request(command, translation);
-    words = {"cohort",    "serve-parameters",
-             "--listen",  request.listen.text(),
-             "--index",   std::to_string(request.index),
-             "--workers", std::to_string(request.workers)};
-    if (!command.state_dir.empty()) {
-      words.insert(words.end(), {"--state-dir", command.state_dir});
-    }
+    words = serve_command(serve_request(command, translation), translation.config);
   } else {
     std::vector<std::string> extra = {"--runs-dir", command.logs_path};
     if (!command.name.empty()) extra.insert(extra.end(), {"--name", command.name});

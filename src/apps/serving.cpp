@@ -82,6 +82,9 @@ Credentials find_credentials(const std::string& token_file, const std::string& t
   if (!token_file.empty()) {
     credentials.token = read_token(token_file);
   } else if (const char* token = std::getenv("COHORT_TOKEN"); token != nullptr) {
+    if (!is_token(token)) {
+      throw ConfigError("COHORT_TOKEN is no token; `cohort token` prints one");
+    }
     credentials.token = token;
   }
   if (!tls_dir.empty()) {
@@ -90,6 +93,25 @@ Credentials find_credentials(const std::string& token_file, const std::string& t
     credentials.tls_dir = folder;
   }
   return credentials;
+}
+
+std::vector<std::string> serve_command(const ServeRequest& request, const RunConfig& config) {
+  std::vector<std::string> words = {"cohort",    "serve-parameters",
+                                    "--listen",  request.listen.text(),
+                                    "--index",   std::to_string(request.index),
+                                    "--workers", std::to_string(request.workers)};
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {flag, value});
+  };
+  add("--job", request.job == ServeRequest{}.job ? "" : request.job);
+  add("--state-dir", request.state_dir.string());
+  const auto seconds = std::chrono::duration<double>(request.idle_exit).count();
+  add("--idle-exit",
+      request.idle_exit == ServeRequest{}.idle_exit ? "" : fmt::format("{}", seconds));
+  add("--token-file", config.token_file);
+  add("--tls-dir", config.tls_dir);
+  if (config.insecure) words.push_back("--insecure");
+  return words;
 }
 
 std::string find_job_name(const std::string& job) {

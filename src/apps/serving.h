@@ -5,7 +5,9 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "config/run_config.h"
 #include "network/address.h"
 #include "network/credentials.h"
 #include "network/identity.h"
@@ -31,6 +33,9 @@ int serve_parameters(const ServeRequest& request);
 // The job's secrets as flags and the environment give them: COHORT_TOKEN, COHORT_TLS_DIR.
 Credentials find_credentials(const std::string& token_file, const std::string& tls_dir,
                              bool insecure);
+
+// `cohort serve-parameters` with the flags that say the same; secrets as the settings name them.
+std::vector<std::string> serve_command(const ServeRequest& request, const RunConfig& config);
 
 // A folder of this user alone for sockets, made if need be.
 std::string runtime_folder();

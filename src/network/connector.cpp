@@ -12,6 +12,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/error.h"
 #include "network/attempt.h"
 #include "network/listener.h"
 #include "network/local_socket.h"
@@ -88,11 +89,9 @@ ConnectorCore::ConnectorCore(asio::io_context& io, const ConnectorOptions& optio
       overall_(io),
       timer_(io),
       resolver_(io) {
-  if (must_encrypt_) {
-    make_tls();
-  } else if (!options_.address.is_unix() && !options_.runtime_folder.empty()) {
-    look_for_unix_ = is_of_this_host_alone(options_.address);
-  }
+  if (must_encrypt_) make_tls();
+  look_for_unix_ = !options_.credentials.everywhere() && !options_.address.is_unix() &&
+                   !options_.runtime_folder.empty() && is_of_this_host_alone(options_.address);
   if (options_.address.is_unix()) unix_address(options_.address.path);
 }
 
@@ -212,8 +211,12 @@ void ConnectorCore::note(const Attempt::Failed& failure) {
   obstacle_ = failure.obstacle;
   // A listener of all interfaces encrypts for those of its own host too, which cannot know.
   if (must_encrypt_ || !failure.other_way || !options_.credentials.any()) return;
-  encrypt_ = !encrypt_;
-  if (tls_ == nullptr) make_tls();
+  try {
+    if (tls_ == nullptr) make_tls();
+    encrypt_ = !encrypt_;
+  } catch (const Error& error) {
+    obstacle_ += std::string("; and not by TLS: ") + error.what();
+  }
 }
 
 void ConnectorCore::pause() {

@@ -51,9 +51,9 @@ std::string read_token(const std::filesystem::path& file) {
 }
 
 bool wants_tls(const Credentials& credentials, const Address& address) {
-  if (credentials.always && credentials.any()) return true;
-  if (is_of_this_host_alone(address)) return false;
+  if (address.is_unix()) return credentials.everywhere();
   if (credentials.any()) return true;
+  if (is_of_this_host_alone(address)) return false;
   if (credentials.insecure) return false;
   throw ConfigError(
       address.text() +

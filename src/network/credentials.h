@@ -1,8 +1,9 @@
 // What keeps strangers out: TLS 1.3 with a shared token or with certificates of the job's own
 // authority.
 //
-// Between processes of one host (loopback, Unix sockets in a folder of this user alone) nothing is
-// encrypted unless `always` is set. To any other address it is TLS 1.3 or, with `insecure`, plain.
+// Through Unix sockets in a folder of this user alone nothing is encrypted unless `always` is set.
+// Ports of loopback, which other users of the host can reach too, are encrypted where there is
+// something to do it with. To any other address it is TLS 1.3 or, with `insecure`, plain.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@ struct Credentials {
   bool always = false;                 // encrypt on this host too
 
   bool any() const { return !token.empty() || !tls_dir.empty(); }
+  bool everywhere() const { return always && any(); }
 };
 
 // A new token: 256 random bits as 64 hexadecimal digits.

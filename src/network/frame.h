@@ -27,8 +27,8 @@ inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::size_t kFrameHeaderBytes = 64;
 inline constexpr std::uint32_t kMaxPayload = 1U << 20;
 
-// Zeros that follow a payload in a stream, so that every frame, and with it every payload, begins at
-// a multiple of a header. Systems copy half as fast between places that are not equally far from
+// Zeros that follow a payload in a stream, so that every frame, and with it every payload, begins
+// at a multiple of a header. Systems copy half as fast between places that are not equally far from
 // such a multiple, and one odd frame would put all that come after it in the wrong place.
 constexpr std::size_t padding_after(std::size_t payload) {
   return (kFrameHeaderBytes - payload % kFrameHeaderBytes) % kFrameHeaderBytes;

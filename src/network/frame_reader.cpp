@@ -45,10 +45,14 @@ std::array<std::span<std::byte>, 2> FrameReader::room() {
   if (checksums_ && rest.size() > kSummedAtOnce) return {rest.first(kSummedAtOnce), {}};
   // After a long payload comes a header, and after that probably another: which then goes straight
   // to its place.
-  const std::size_t beyond = rest.size() > kReadBuffer
-                                 ? padding_after(place_.size()) + kFrameHeaderBytes
-                                 : kReadBuffer;
+  const std::size_t beyond =
+      rest.size() > kReadBuffer ? padding_after(place_.size()) + kFrameHeaderBytes : kReadBuffer;
   return {rest, std::span(buffer_->bytes + end_, std::min(beyond, kReadBuffer - end_))};
+}
+
+void FrameReader::forget_place() {
+  if (spare_.size() < place_.size()) spare_.resize(place_.size());
+  place_ = std::span(spare_).first(place_.size());
 }
 
 std::optional<std::string> FrameReader::accept(std::size_t bytes, FrameSink& sink) {

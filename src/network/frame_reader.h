@@ -45,6 +45,9 @@ class FrameReader {
   // How many bytes are sure to come, at least 1.
   std::size_t awaited() const { return std::max<std::size_t>(1, place_.size() - placed_); }
 
+  // The place that was named for the payload that is coming is no more.
+  void forget_place();
+
   // `bytes` were put there. Why nothing after them can be trusted, if so.
   std::optional<std::string> accept(std::size_t bytes, FrameSink& sink);
 

@@ -29,7 +29,8 @@ inline constexpr FrameType kHeartbeat = 4;
 inline constexpr FrameType kGoodbye = 5;  // nothing comes after it
 inline constexpr FrameType kRoom = 6;     // the ring, which was full, has room again
 
-inline constexpr std::size_t kGreetingBytes = 64;  // of which 16 mean something; see padding_after()
+inline constexpr std::size_t kGreetingBytes =
+    64;  // of which 16 mean something; see padding_after()
 inline constexpr std::size_t kMaxRefusalBytes = 512;
 
 // The payload of kHello and kWelcome.

@@ -50,7 +50,8 @@ class LinkHandler {
 
 struct LinkOptions {
   std::chrono::milliseconds silence = std::chrono::seconds(3);
-  std::size_t max_unsent = std::size_t{1} << 30;  // bytes kept for a peer that does not read
+  // Bytes that are copied and kept for a peer that does not read. What is lent does not count.
+  std::size_t max_unsent = std::size_t{1} << 30;
 };
 
 // The reason for link_lost() where the peer has said goodbye.

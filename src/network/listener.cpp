@@ -108,7 +108,7 @@ ListenerCore::ListenerCore(asio::io_context& io, const ListenerOptions& options,
     return;
   }
   add_door(listen_at(options_.address), false);
-  if (!options_.runtime_folder.empty() && tls_ == nullptr &&
+  if (!options_.runtime_folder.empty() && !options_.credentials.everywhere() &&
       is_of_this_host_alone(options_.address)) {
     open_side_door();
   }
@@ -191,7 +191,9 @@ void ListenerCore::let_in(Descriptor socket, const Door& door, const SocketAddre
     return;
   }
   if (strangers_.size() >= kStrangers) make_room();
-  const House house{io_, options_, events_, tls_.get()};
+  // Who comes by a Unix socket is this user, which is all that TLS could show.
+  const bool plain = door.is_unix && !options_.credentials.everywhere();
+  const House house{io_, options_, events_, plain ? nullptr : tls_.get()};
   const auto weak = weak_from_this();
   auto stranger = std::make_shared<Stranger>(
       house, std::move(socket), from.text(), door.is_unix,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/error.h"
 #include "network/crc32c.h"
@@ -59,7 +60,14 @@ void SendQueue::take_copy(Frame& frame) {
   std::byte* to = copy.get();
   for (const auto part : frame.parts) to = std::copy(part.begin(), part.end(), to);
   frame.copy = std::move(copy);
+  frame.copied = left;
+  copied_bytes_ += left;
   frame.parts = {std::span<const std::byte>(frame.copy.get(), left), {}};
+}
+
+void SendQueue::drop_copy(Frame& frame) {
+  copied_bytes_ -= std::exchange(frame.copied, 0);
+  frame.copy.reset();
 }
 
 void SendQueue::keep(Kept kept) {
@@ -84,7 +92,7 @@ bool SendQueue::put_into_ring(Frame& frame) {
   }
   bytes_ -= frame.parts[0].size() + frame.parts[1].size();
   frame.parts = {};
-  frame.copy.reset();
+  drop_copy(frame);
   frame.for_ring = false;
   return true;
 }
@@ -99,8 +107,8 @@ std::span<const iovec> SendQueue::next(std::span<iovec> out) {
     if (checksums_) summed += frame.size() - frame.sent;
     if (frame.for_ring && !put_into_ring(frame)) break;
     std::size_t past = frame.sent;
-    const std::span<const std::byte> pieces[] = {
-        frame.header, frame.parts[0], frame.parts[1], std::span(kZeros).first(frame.padding)};
+    const std::span<const std::byte> pieces[] = {frame.header, frame.parts[0], frame.parts[1],
+                                                 std::span(kZeros).first(frame.padding)};
     for (const auto piece : pieces) {
       const std::size_t skipped = std::min(past, piece.size());
       past -= skipped;
@@ -119,13 +127,15 @@ void SendQueue::sent(std::size_t bytes) {
     const std::size_t now = std::min(bytes, frame.size() - frame.sent);
     frame.sent += now;
     bytes -= now;
-    if (frame.sent == frame.size()) frames_.pop_front();
+    if (frame.sent < frame.size()) continue;
+    drop_copy(frame);
+    frames_.pop_front();
   }
 }
 
 void SendQueue::clear() {
   frames_.clear();
-  bytes_ = 0;
+  bytes_ = copied_bytes_ = 0;
 }
 
 }  // namespace cohort

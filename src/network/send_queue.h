@@ -18,8 +18,8 @@ namespace cohort {
 
 class SendQueue {
  public:
-  // `checksums`: whether payloads get one. `ring`: through which payloads from kRingPayload bytes on
-  // go; may be null, and outlives the queue.
+  // `checksums`: whether payloads get one. `ring`: through which payloads from kRingPayload bytes
+  // on go; may be null, and outlives the queue.
   SendQueue(bool checksums, RingWriter* ring) : checksums_(checksums), ring_(ring) {}
 
   // The parts of the payload stay where they are until they are sent or keep() copies them.
@@ -43,7 +43,8 @@ class SendQueue {
 
   bool ring_is_full() const { return ring_is_full_; }
   bool empty() const { return frames_.empty(); }
-  std::size_t bytes() const { return bytes_; }  // unsent, headers and payloads
+  std::size_t bytes() const { return bytes_; }                // unsent, headers and payloads
+  std::size_t copied_bytes() const { return copied_bytes_; }  // of payloads, kept here
 
  private:
   struct Frame {
@@ -56,11 +57,13 @@ class SendQueue {
     bool for_ring = false;                            // its parts are not in the ring yet
     bool lent = true;
     std::unique_ptr<std::byte[]> copy = {};
+    std::size_t copied = 0;  // bytes of it
 
     std::size_t size() const { return header.size() + parts[0].size() + parts[1].size() + padding; }
   };
 
-  static void take_copy(Frame& frame);
+  void take_copy(Frame& frame);
+  void drop_copy(Frame& frame);
   void encode_header(Frame& frame) const;
   bool put_into_ring(Frame& frame);
 
@@ -68,6 +71,7 @@ class SendQueue {
   RingWriter* ring_;
   std::deque<Frame> frames_ = {};
   std::size_t bytes_ = 0;
+  std::size_t copied_bytes_ = 0;
   bool ring_is_full_ = false;
 };
 

@@ -37,11 +37,14 @@ class LinkCore final : public std::enable_shared_from_this<LinkCore>, private Fr
                             std::min(parts_.options.silence, parts_.peer_silence) / 3)),
         reader_(parts_.peer.job, !parts_.channel.stream->protects(),
                 parts_.rings ? &parts_.rings->reader() : nullptr),
-        queue_(!parts_.channel.stream->protects(), parts_.rings ? &parts_.rings->writer() : nullptr),
+        queue_(!parts_.channel.stream->protects(),
+               parts_.rings ? &parts_.rings->writer() : nullptr),
         timer_(parts_.channel.descriptor.get_executor()) {}
 
   const LinkParts& parts() const { return parts_; }
-  std::size_t unsent() const { return queue_.bytes() + parts_.channel.stream->unsent(); }
+  std::size_t unsent() const {
+    return state_ == State::kOver ? 0 : queue_.bytes() + parts_.channel.stream->unsent();
+  }
   std::uint64_t bytes_sent() const { return pushed_ - queue_.bytes(); }
   std::uint64_t bytes_received() const { return received_; }
   Clock::time_point last_heard() const { return heard_; }
@@ -88,6 +91,7 @@ class LinkCore final : public std::enable_shared_from_this<LinkCore>, private Fr
   std::string lost_;  // why, when it is to be told
   bool waits_to_read_ = false;
   bool waits_to_write_ = false;
+  Clock::time_point closing_since_ = {};
   Clock::time_point heard_ = Clock::now();
   Clock::time_point sent_ = Clock::now();
   std::uint64_t pushed_ = 0;
@@ -102,7 +106,8 @@ void LinkCore::set_handler(Link& link, LinkHandler& handler) {
   if (!lost_.empty()) notify();
   if (state_ == State::kOver) return;
   heard_ = Clock::now();
-  wait_to_read();
+  // Something may have come with the greeting and wait here, decrypted.
+  asio::post(timer_.get_executor(), [self = shared_from_this()] { self->read_turn(); });
   schedule();
 }
 
@@ -119,8 +124,8 @@ void LinkCore::send(FrameHeader& header, std::span<const std::byte> first, Kept 
   if (!waits_to_write_ || length >= kRingPayload) flush();
   if (state_ == State::kOver) return;
   queue_.keep(kept);
-  if (queue_.bytes() > parts_.options.max_unsent) {
-    lose("it does not read: " + std::to_string(queue_.bytes()) + " bytes wait for it");
+  if (queue_.copied_bytes() > parts_.options.max_unsent) {
+    lose("it does not read: " + std::to_string(queue_.copied_bytes()) + " bytes wait for it");
   }
 }
 
@@ -164,9 +169,10 @@ bool LinkCore::frame_arrived(const FrameHeader& header, std::span<const std::byt
 }
 
 void LinkCore::wait_to_read() {
-  if (waits_to_read_ || state_ == State::kOver) return;
-  waits_to_read_ = true;
+  if (state_ == State::kOver) return;
   parts_.channel.stream->expect(reader_.awaited());
+  if (waits_to_read_) return;
+  waits_to_read_ = true;
   parts_.channel.descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
                                        [self = shared_from_this()](boost::system::error_code) {
                                          self->waits_to_read_ = false;
@@ -263,10 +269,13 @@ void LinkCore::schedule() {
 }
 
 void LinkCore::tick() {
-  // Bytes may lie there unread because they are fewer than expected, over a slow network, or because
-  // this process itself was kept from running.
+  // Bytes may lie there unread because they are fewer than expected, over a slow network, or
+  // because this process itself was kept from running.
   if (reader_.awaited() > 1 || Clock::now() - heard_ >= parts_.options.silence) read_turn();
   if (state_ == State::kOver) return;
+  if (state_ == State::kClosing && Clock::now() - closing_since_ >= parts_.options.silence) {
+    return finish();  // however much it still has to say
+  }
   if (Clock::now() - heard_ >= parts_.options.silence) {
     return lose("nothing was heard from it for " + seconds_text(parts_.options.silence));
   }
@@ -278,6 +287,8 @@ void LinkCore::tick() {
 void LinkCore::close_after_sending() {
   if (state_ != State::kOpen) return;
   state_ = State::kClosing;
+  closing_since_ = Clock::now();
+  reader_.forget_place();
   if (handler_ == nullptr) {  // nothing was awaited so far
     heard_ = Clock::now();
     wait_to_read();

@@ -95,8 +95,8 @@ class ParameterClient::Implementation {
            deadline, "taking the parameters of");
     if (!with_slots) return;
     for (std::size_t slot = 0; slot < arenas_.slots.size(); ++slot) {
-      demand([=, this] { for_each([=](ShardChannel& channel) { channel.pull_slot(slot); }); }, pulled,
-             deadline, "taking the optimizer's state of");
+      demand([=, this] { for_each([=](ShardChannel& channel) { channel.pull_slot(slot); }); },
+             pulled, deadline, "taking the optimizer's state of");
     }
   }
 

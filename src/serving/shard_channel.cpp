@@ -156,9 +156,15 @@ void ShardChannel::link_lost(Link&, const std::string& reason) {
   client_.on_lost(Clock::now());
   if (client_.left() || failure_) return;
   options_.note("server " + std::to_string(server_) + " is gone (" + reason + "); trying again");
-  boost::asio::post(io_, [this] {
+  boost::asio::post(io_, [this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired()) return;
     link_.reset();
-    connect(deadline_in(options_.patience));
+    try {
+      connect(deadline_in(options_.patience));
+    } catch (const Error&) {  // as when certificates are gone
+      failure_ = std::current_exception();
+      changed_();
+    }
   });
 }
 

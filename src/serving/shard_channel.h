@@ -78,6 +78,7 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   std::size_t complete_ = 0;    // blocks of the push under way
   std::uint64_t rejoined_ = 0;  // as far as has been said
   std::exception_ptr failure_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // as long as this is
   std::unique_ptr<Connector> connector_;
   std::unique_ptr<Link> link_;
   std::uint64_t earlier_sent_ = 0;  // over connections that are gone

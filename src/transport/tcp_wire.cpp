@@ -159,17 +159,21 @@ void TcpWire::end(const std::string& reason) {
   owner_.wire_ended(*this, reason);
 }
 
-std::optional<std::span<std::byte>> TcpWire::place_for(Link&, const FrameHeader& header) {
-  if (header.type != kMessage) return std::nullopt;
+void TcpWire::check_message(const FrameHeader& header) const {
   if (phase_ != Phase::kOpen) throw PeerError("sent a message before the greeting");
-  if (header.sequence != messages_received_ || header.length + header.place > kTcpMaxMessage) {
+  if (header.sequence != messages_received_ || header.place > kTcpMaxMessage - header.length) {
     throw PeerError("sent a message out of order or too long");
   }
-  if (incoming_.empty()) {
-    incoming_.reserve(header.length + header.place);
-  } else if (still_to_come_ != header.length + header.place) {
+  const bool fits = still_to_come_ == 0 || still_to_come_ == header.length + header.place;
+  if (!fits || (header.length == 0 && header.place > 0)) {
     throw PeerError("sent parts of a message that do not fit together");
   }
+}
+
+std::optional<std::span<std::byte>> TcpWire::place_for(Link&, const FrameHeader& header) {
+  if (header.type != kMessage) return std::nullopt;
+  check_message(header);
+  if (incoming_.empty()) incoming_.reserve(header.length + header.place);
   // Grown by frames, so that what resize() clears is still in the cache when the payload comes.
   const std::size_t begin = incoming_.size();
   incoming_.resize(begin + header.length);
@@ -202,6 +206,7 @@ void TcpWire::frame_arrived(Link&, const FrameHeader& header, std::span<const st
 }
 
 void TcpWire::take_message(const FrameHeader& header) {
+  if (header.length == 0) check_message(header);  // of which place_for() was not asked
   still_to_come_ = header.place;
   if (still_to_come_ != 0) return;
   ++messages_received_;

@@ -97,6 +97,7 @@ class TcpWire final : public LinkHandler {
   void pump();
   void pump_later();
   void part();
+  void check_message(const FrameHeader& header) const;
   void take_message(const FrameHeader& header);
 
   Owner& owner_;

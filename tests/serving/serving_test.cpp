@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <numeric>
 #include <thread>
 
@@ -216,6 +217,25 @@ TEST(Serving, WhatComesBetweenStepsIsNotTakenForAnAnswer) {
   for (std::size_t i = 0; i < kElements; i += 97) {
     ASSERT_EQ(last[i], -0.5F * 1000 * static_cast<float>(i % 8)) << i;
   }
+}
+
+TEST(Serving, AClientMayEndWhileAServerGoes) {
+  auto servers = std::make_unique<ServerGroup>(1);
+  ParameterClientOptions options = options_for(*servers, {.mode = ServerMode::kAsync}, 0);
+  std::promise<void> noted;
+  std::atomic<bool> first = true;
+  options.note = [&](const std::string&) {
+    if (!first.exchange(false)) return;
+    noted.set_value();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  };
+  std::vector<float> parameters(kElements);
+  const std::vector<float> gradients(kElements);
+  auto client = std::make_unique<ParameterClient>(options, ClientArenas{parameters, gradients, {}});
+  client->start(0, soon());
+  servers.reset();
+  noted.get_future().wait();
+  client.reset();
 }
 
 TEST(Serving, AServerThatIsStartedAgainWithoutItsStateIsRefused) {
