@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cstring>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "server/numbers.h"
@@ -44,6 +46,10 @@ void ParameterServer::State::on_join(ConnectionId connection, const FrameHeader&
     return;
   }
   Member& member = members->at(worker);
+  if (known_lineage != 0 && restored) {
+    member.holds = std::max(member.holds, version_near(model->version(), header.detail));
+    if (!recovering) skip_held_versions();
+  }
   if (header.incarnation == 0) {
     found->second.held_before = header.place;
     hold_or_join(connection, member);
@@ -54,6 +60,7 @@ void ParameterServer::State::on_join(ConnectionId connection, const FrameHeader&
 
 bool ParameterServer::State::accept_spec(ConnectionId connection, Rank worker,
                                          const std::string& text) {
+  if (spec && text == spec_text && members->has(worker)) return true;
   std::string wrong;
   try {
     auto given = std::make_unique<JobSpec>(job_spec_from(text));
@@ -68,6 +75,7 @@ bool ParameterServer::State::accept_spec(ConnectionId connection, Rank worker,
       model.emplace(*given);
       members.emplace(given->workers);
       spec = std::move(given);
+      spec_text = cohort::to_json(*spec).dump();
     }
   } catch (const PeerError& error) {
     wrong = error.what();
@@ -90,6 +98,19 @@ void ParameterServer::State::refuse(ConnectionId connection, const std::string& 
   forget(connection, why);
 }
 
+// A worker that was given up tells what it had been answered, by a server that has forgotten it. In
+// rounds the others have told already.
+void ParameterServer::State::count_lost(Member& member, const FrameHeader& join) {
+  if (spec->mode == ServerMode::kSync) return;
+  std::uint64_t* answered = join.incarnation == member.incarnation ? &member.applied : nullptr;
+  for (PastIncarnation& past : member.past) {
+    if (past.incarnation == join.incarnation) answered = &past.applied;
+  }
+  if (answered == nullptr || join.sequence <= *answered) return;
+  note_lost(join.sequence - *answered, named(member.worker) + " came back too late");
+  *answered = join.sequence;
+}
+
 // The connection is new, the worker is not.
 void ParameterServer::State::return_with(ConnectionId connection, Member& member,
                                          const FrameHeader& header) {
@@ -97,11 +118,7 @@ void ParameterServer::State::return_with(ConnectionId connection, Member& member
                      (member.live() || member.presence == Presence::kLeft);
   if (!known && !COHORT_PLANTED(kNoFencing)) {
     ++counters.fenced;
-    if (header.incarnation == member.incarnation && header.sequence > member.applied &&
-        spec->mode != ServerMode::kSync) {
-      note_lost(header.sequence - member.applied, named(member.worker) + " came back too late");
-      member.applied = header.sequence;
-    }
+    count_lost(member, header);
     FrameHeader fenced{.type = static_cast<FrameType>(ServerFrame::kFenced)};
     fenced.incarnation = header.incarnation;
     ports.send(connection, fenced, {}, Kept::kCopy);
@@ -115,6 +132,7 @@ void ParameterServer::State::return_with(ConnectionId connection, Member& member
   member.was_present = true;
   member.returned = true;
   member.replay_to = header.sequence;
+  member.replayed_at = now;
   member.connection = connection;
   member.last_heard = now;
   member.asks_about = 0;
@@ -130,14 +148,20 @@ void ParameterServer::State::return_with(ConnectionId connection, Member& member
 // Either the worker was restarted, or its rank was started twice; the old connection shows which,
 // by whether anything more is heard of it.
 void ParameterServer::State::hold_or_join(ConnectionId connection, Member& member) {
-  const bool there = member.presence == Presence::kPresent || member.goodbye_with != 0;
-  const bool alive = there && member.connection && now - member.last_heard <= options.evict_after;
+  // One that has left may not have got its goodbye yet.
+  const bool there = member.presence == Presence::kPresent || member.presence == Presence::kLeft;
   Connection& own = connections.at(connection);
+  // One that waits already, waits a little more: the process may be about to connect again.
+  const bool alive = there && (member.connection ? now - member.last_heard <= options.evict_after
+                                                 : own.held_since && now - member.lost_at <=
+                                                                         options.evict_unconnected);
+  if (!own.held_since) own.held_since = now;
   if (!alive) {
+    // A process that is stopped gets no place that another one, which is awake, would have to lose.
+    if (now - own.last_heard > options.evict_after / 2) return;
     own.held_since.reset();
     return join_anew(connection, member);
   }
-  if (!own.held_since) own.held_since = now;
   const bool clear = now - *own.held_since > options.evict_after * 3 / 2;
   if (clear && now - member.last_heard <= options.evict_after / 2) {
     refuse(connection, named(member.worker) + " is already there");
@@ -149,9 +173,13 @@ void ParameterServer::State::examine_held() {
   for (const auto& [id, connection] : connections) {
     if (connection.held_since) held.push_back(id);
   }
+  std::sort(held.rbegin(), held.rend());  // the latest first
   for (const ConnectionId id : held) {
     const auto found = connections.find(id);
-    if (found != connections.end()) hold_or_join(id, members->at(found->second.worker));
+    if (found == connections.end()) continue;
+    Member& member = members->at(found->second.worker);
+    const bool taken = member.presence == Presence::kJoining && member.connection;
+    if (!taken) hold_or_join(id, member);
   }
 }
 

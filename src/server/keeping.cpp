@@ -145,15 +145,13 @@ void ParameterServer::State::make_snapshot() {
 std::string ParameterServer::State::state_text() const {
   json rows = json::array();
   for (const Member& member : members->all()) rows.push_back(to_json(member));
-  const json state = {{"format", kStateVersion},
-                      {"server", options.server},
-                      {"spec", cohort::to_json(*spec)},
-                      {"lineage", lineage},
-                      {"initialized", initialized || initialization.whole},
-                      {"version", model->version()},
-                      {"members", rows},
-                      {"counters", to_json(counters)}};
-  return state.dump();
+  const json state = {
+      {"format", kStateVersion},      {"server", options.server},
+      {"lineage", lineage},           {"initialized", initialized || initialization.whole},
+      {"version", model->version()},  {"members", rows},
+      {"counters", to_json(counters)}};
+  // The specification is the larger part, and never changes.
+  return "{\"spec\":" + spec_text + "," + state.dump().substr(1);
 }
 
 void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
@@ -167,6 +165,7 @@ void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
                       ", not of server " + std::to_string(options.server));
     }
     spec = std::make_unique<JobSpec>(job_spec_from(state.at("spec").dump()));
+    spec_text = cohort::to_json(*spec).dump();
     model.emplace(*spec);
     members.emplace(spec->workers);
     lineage = state.at("lineage").get<std::uint64_t>();
@@ -185,6 +184,7 @@ void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
   } catch (const PeerError& error) {
     throw FileError(std::string("a server's state is damaged: ") + error.what());
   }
+  restored = true;
   snapshot_id = snapshot.id;
   recovering = spec->mode == ServerMode::kSync && initialized && !finished_training();
 }

@@ -63,9 +63,13 @@ void ParameterServer::State::evict_silent() {
     const bool cut_off = spec->mode == ServerMode::kBounded &&
                          member.presence == Presence::kPresent && !member.connection &&
                          now - member.lost_at > options.evict_unconnected;
-    if (!expected || (now - member.last_heard <= limit && !cut_off)) continue;
+    // Everybody waits for what it has announced, and being heard is not enough.
+    const bool withholds = recovering && member.replays() && !member.push.whole && !awaited &&
+                           now - member.replayed_at > std::max(options.return_within, limit);
+    if (!expected || (now - member.last_heard <= limit && !cut_off && !withholds)) continue;
     std::string why = "not heard of for " + std::to_string(seconds).substr(0, 4) + " s";
     if (cut_off) why = "its connection ended";
+    if (withholds) why = "does not repeat what it had pushed before the restart";
     if (awaited) {
       why = "has not come back since the restart; what it had pushed after the snapshot is lost";
     }

@@ -92,13 +92,16 @@ struct Member {
 
   bool returned = false;        // with its incarnation, since this server started
   std::uint64_t replay_to = 0;  // it will repeat its pushes up to this one
+  Deadline replayed_at = {};    // when it could begin, or went on, with that
+  std::uint64_t holds = 0;      // kSync: the newest version that it had pulled when it joined
   std::optional<Announcement> announcement = {};
   std::uint64_t joins_with = 0;    // the snapshot that has to be on disk before it is told
   std::uint64_t goodbye_with = 0;  // likewise, before it is let go; 0: has been, or is not leaving
 
   bool live() const { return presence == Presence::kPresent || presence == Presence::kAwaited; }
   // Waits for the others to end, or has: it will push nothing more, and nobody waits for it.
-  bool done() const { return ended || (pull && pull->which == kPullWhenAlone); }
+  // With a push that waits for its round it is still one of that round.
+  bool done() const { return !push.whole && (ended || (pull && pull->which == kPullWhenAlone)); }
   bool replays() const { return live() && applied < replay_to; }
   // An incarnation that nobody has used yet.
   void renew(std::uint64_t next_incarnation);

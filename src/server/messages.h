@@ -17,8 +17,9 @@ enum class ServerFrame : FrameType {
   // Worker to server.
   kJoin =
       kFirstFreeType,  // incarnation: the one held, 0 for none; sequence: pushes answered, which
-                       // it can repeat; place: the one it held before it was fenced; payload:
-                       // lineage u64 (0: none yet), JobSpec as JSON
+                       // it can repeat; place: the one it held before it was fenced; detail: low
+                       // 32 bits of the version pulled last; payload: lineage u64 (0: none
+                       // yet), JobSpec as JSON
   kInitialize,   // worker 0; detail: 0 parameters, 1... optimizer slots; place; payload: float32
   kInitialized,  // sequence: updates the values have behind them (a resumed run), else 0
   kCommitted,  // before push `sequence` is replayed; payload: the workers whose gradients made that

@@ -109,7 +109,7 @@ void ParameterServer::on_connected(ConnectionId connection, Rank worker, Deadlin
   state_->note_time(now);
   state_->idle_since.reset();
   state_->connections[connection] = {
-      .worker = worker, .joined = false, .held_since = {}, .held_before = 0};
+      .worker = worker, .joined = false, .held_since = {}, .held_before = 0, .last_heard = now};
 }
 
 std::optional<std::span<std::byte>> ParameterServer::place_for(ConnectionId connection,
@@ -143,6 +143,7 @@ void ParameterServer::on_heard(ConnectionId connection, Deadline now) {
   state_->note_time(now);
   const auto found = state_->connections.find(connection);
   if (found == state_->connections.end()) return;
+  found->second.last_heard = now;
   if (!state_->members || !state_->members->has(found->second.worker)) return;
   Member& member = state_->members->at(found->second.worker);
   // A worker that has connected again is there, though its join may still be on the way.

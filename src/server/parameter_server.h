@@ -15,8 +15,9 @@
 //
 // kSync: after a restart from a snapshot nothing is updated until every member of that time has
 // joined again, or has been given up: only they know which rounds had been made since. A round that
-// none of them was told of may be made again of others. In the other modes every worker repeats its
-// own pushes, whoever else is there.
+// none of them was told of may be made again of others, but not under the number of a version that
+// one of them has pulled. In the other modes every worker repeats its own pushes, whoever else is
+// there.
 #pragma once
 
 #include <chrono>
@@ -69,7 +70,8 @@ struct ServerOptions {
   int server = 0;
   bool keeps_state = false;  // snapshots are wanted
   std::chrono::nanoseconds evict_after = std::chrono::milliseconds(2500);
-  // kBounded, where others wait for the slowest: with a connection that ended, so soon.
+  // With a connection that ended, so soon where others wait for the slowest (kBounded), or another
+  // process waits for the place.
   std::chrono::nanoseconds evict_unconnected = std::chrono::milliseconds(500);
   // How long members are waited for after a restart. Longer than a worker takes to notice that the
   // server had gone without a word: what it pushed since the snapshot is lost otherwise.
@@ -90,7 +92,10 @@ struct ServerCounters {
   std::uint64_t rejected = 0;    // not finite
   std::uint64_t fenced = 0;      // frames of old incarnations
   std::uint64_t evictions = 0;
-  std::uint64_t lost = 0;  // acknowledged, not durable, and their worker never came back
+  // Acknowledged, not durable when the server died, and not repeated, as far as somebody came who
+  // knew: kSync: the other workers of their rounds; else their own worker, when it came too late
+  // (pushes that had been refused included). Of a worker that never came back nobody knows.
+  std::uint64_t lost = 0;
   std::uint64_t persist_failures = 0;
   std::map<std::uint64_t, std::uint64_t> staleness = {};  // of pushes: how many had which
 };

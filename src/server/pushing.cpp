@@ -67,6 +67,7 @@ void ParameterServer::State::on_push(Member& member, const FrameHeader& header,
                              std::to_string(push.arrived) + " elements of the next are here");
   }
   member.ended = false;
+  member.replayed_at = now;
   if (push.arrived == 0) {
     push.sequence = header.sequence;
     push.detail = header.detail;
@@ -178,6 +179,7 @@ void ParameterServer::State::answer(Member& member, PushAnswer given) {
   ++member.clock;
   member.answer = std::move(given);
   member.push.clear();
+  member.replayed_at = now;
   changed = true;
   send_answer(member);
 }
@@ -211,6 +213,7 @@ void ParameterServer::State::on_committed(Member& member, const FrameHeader& hea
       member.presence != Presence::kPresent) {
     throw broken(member, "announced push " + std::to_string(header.sequence) + " out of turn");
   }
+  member.replayed_at = now;
   if (workers.empty()) {
     ++counters.dropped;
     ++member.clock;
@@ -238,6 +241,7 @@ void ParameterServer::State::examine_rounds() {
     if (decision.kind == RoundDecision::Kind::kWait) return;
     if (decision.kind == RoundDecision::Kind::kRecovered) {
       recovering = false;
+      skip_held_versions();
       drop_late_pushes();
       ports.log("all is as before the restart, at update " + std::to_string(model->version()));
       continue;
@@ -297,6 +301,25 @@ void ParameterServer::State::drop_late_pushes() {
     }
     if (member.leaving && !member.push.whole) finish_leave(member);
   }
+}
+
+// After a restart: a version that a worker has pulled, and nobody can make again as it was, stays
+// the name of those values. Rounds go on with a number that nobody has seen, short of the last one.
+void ParameterServer::State::skip_held_versions() {
+  if (!initialized || spec->mode != ServerMode::kSync) return;
+  std::uint64_t held = 0;
+  for (const Member& member : members->all()) held = std::max(held, member.holds);
+  if (held <= model->version()) return;
+  std::uint64_t next = held + 1;
+  if (spec->total_updates > 0) {
+    next = std::min(next, static_cast<std::uint64_t>(spec->total_updates) - 1);
+  }
+  if (next <= model->version()) return;
+  ports.log("nobody is left who could repeat the rounds between update " +
+            std::to_string(model->version()) + " and " + std::to_string(next));
+  model->set_version(next);
+  changed = true;
+  drop_late_pushes();
 }
 
 void ParameterServer::State::note_lost(std::uint64_t pushes, const std::string& why) {

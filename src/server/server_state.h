@@ -28,6 +28,7 @@ struct ParameterServer::State {
     // Asks for a new incarnation while another connection of that worker seems to be alive.
     std::optional<Deadline> held_since = {};
     std::uint64_t held_before = 0;  // the incarnation of its process before it was fenced
+    Deadline last_heard = {};
   };
 
   // A snapshot that is being written.
@@ -67,6 +68,7 @@ struct ParameterServer::State {
                std::span<const std::byte> payload);
   bool accept_spec(ConnectionId connection, Rank worker, const std::string& text);
   void refuse(ConnectionId connection, const std::string& why);
+  void count_lost(Member& member, const FrameHeader& join);
   void return_with(ConnectionId connection, Member& member, const FrameHeader& header);
   void join_anew(ConnectionId connection, Member& member);
   void hold_or_join(ConnectionId connection, Member& member);
@@ -93,6 +95,7 @@ struct ParameterServer::State {
   void examine_rounds();
   void make_round(const RoundDecision& decision);
   void drop_late_pushes();
+  void skip_held_versions();
   void note_lost(std::uint64_t pushes, const std::string& why);
 
   // pulling.cpp
@@ -124,6 +127,7 @@ struct ParameterServer::State {
   std::optional<Deadline> started = {};
 
   std::unique_ptr<JobSpec> spec;
+  std::string spec_text;  // as its workers send it
   std::optional<ModelState> model;
   std::optional<Members> members;
   std::unordered_map<ConnectionId, Connection> connections;
@@ -131,6 +135,7 @@ struct ParameterServer::State {
   std::uint64_t lineage = 0;
   bool initialized = false;
   Initialization initialization;
+  bool restored = false;    // from a snapshot
   bool recovering = false;  // kSync: rounds made before the restart are still to be repeated
   Bytes scratch;            // for formats that are not the arena's
 

@@ -37,6 +37,7 @@ void ShardClient::State::send_join() {
   FrameHeader header;
   header.sequence = answered;
   header.place = fenced;
+  header.detail = low_bits(version);
   send(ServerFrame::kJoin, header, payload);
 }
 

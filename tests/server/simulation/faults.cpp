@@ -28,14 +28,15 @@ void World::fault(Fault kind) {
   if (kind == kServerPause) {
     if (!server_.up() || server_.paused) return;
     server_.paused = true;
-    for (const auto& each : processes_) oracle_.process_hindered(each->index());
+    const Time until = now_ + around(chance(0.5) ? kSecond : 4 * kSecond);
+    for (const auto& each : processes_) oracle_.process_hindered(each->index(), until);
     ++outcome_.pauses;
-    queue_.add(now_ + around(chance(0.5) ? kSecond : 4 * kSecond), EventKind::kWakeServer);
+    queue_.add(until, EventKind::kWakeServer);
     return;
   }
   WorkerProcess* process = some_worker();
   if (process == nullptr) return;
-  oracle_.process_hindered(process->index());
+  oracle_.process_hindered(process->index(), now_);
   switch (kind) {
     case kBreak:
       if (process->connection != 0) {
@@ -45,6 +46,7 @@ void World::fault(Fault kind) {
       return;
     case kClog: {
       const Time until = now_ + around(chance(0.5) ? 300 * kMillisecond : 3 * kSecond);
+      oracle_.process_hindered(process->index(), until);
       const std::int64_t which = draw(3);
       if (which != 0) process->clogged_until[kServerEnd] = until;
       if (which != 1) process->clogged_until[kWorkerEnd] = until;
@@ -75,6 +77,16 @@ void World::calm() {
   if (tracing()) say("no faults from here on");
   calm_ = true;
   if (server_.paused) wake_server();
+  // What was held up comes now: no heartbeat overtakes it.
+  for (const std::uint32_t id : live_wires_) {
+    for (const End to : {kServerEnd, kWorkerEnd}) {
+      if (blocked_until(wire(id), to) <= now_) continue;
+      wire(id).towards[to].clogged_until = 0;
+      for (std::size_t i = 0; i < wire(id).towards[to].size(); ++i) {
+        queue_.add(now_ + 1, EventKind::kDeliver, id, to);
+      }
+    }
+  }
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     WorkerProcess& process = *processes_[i];
     process.clogged_until[0] = process.clogged_until[1] = 0;
@@ -146,6 +158,7 @@ void World::pause_worker(WorkerProcess& process, Time length) {
   if (tracing()) say("process " + std::to_string(process.index()) + " is stopped");
   ++outcome_.pauses;
   process.paused = true;
+  oracle_.process_hindered(process.index(), now_ + length);
   queue_.add(now_ + length, EventKind::kWake, static_cast<std::uint32_t>(process.index()));
 }
 

@@ -63,6 +63,9 @@ void World::server_sends(ConnectionId to, const FrameHeader& header,
   }
   oracle_.model_seen(server_.machine().version(), server_.machine().parameters(), now_);
   oracle_.server_sent(through.process, header, payload, now_);
+  if (header.type == static_cast<FrameType>(ServerFrame::kJoined)) {
+    processes_[static_cast<std::size_t>(through.process)]->joined_by = to;
+  }
   Parcel parcel;
   parcel.header = header;
   parcel.header.length = static_cast<std::uint32_t>(payload.size());
@@ -173,6 +176,9 @@ void World::end_lost(Wire& wire, End end, const char* why) {
         std::to_string(wire.id) + ": " + why);
   }
   if (end == kServerEnd) {
+    if (processes_[static_cast<std::size_t>(wire.process)]->joined_by == wire.id) {
+      oracle_.server_lost(wire.process, now_);
+    }
     on_server([&] { server_.machine().on_lost(wire.id, moment(now_)); });
     return;
   }

@@ -47,6 +47,8 @@ void Oracle::fail(Breach breach, const std::string& text) const { throw Violatio
 
 void Oracle::server_started(const ServerSnapshot* durable, std::uint64_t version, Time now) {
   ++boot_;
+  started_at_.push_back(now);
+  serving_ = boot_ == 0;
   version_ = version;
   known_ = durable != nullptr && !durable->parameters.empty();
   const Digits before = digits_;
@@ -132,11 +134,15 @@ void Oracle::model_seen(std::uint64_t version, std::span<const float> parameters
 
 void Oracle::commit(std::uint64_t version, std::span<const float> parameters, Time now) {
   if (same_bits(parameters, model_)) {  // rounds that nobody can repeat are skipped
-    if (boot_ == 0 || swarm_.mode != ServerMode::kSync || version < version_ || !lossy()) {
+    // ... or had been pulled by somebody, so that their numbers are used up.
+    const bool pulled = version > 0 && seen_.lower_bound(version - 1) != seen_.end();
+    if (boot_ == 0 || swarm_.mode != ServerMode::kSync || version < version_ ||
+        (!lossy() && !pulled)) {
       fail(Breach::kOther, "the version changed and the model did not");
     }
     version_ = version;
     history_[{boot_, version}] = model_;
+    made_at_[{boot_, version}] = now;
     return;
   }
   if (version != version_ + 1) {
@@ -180,7 +186,7 @@ void Oracle::commit(std::uint64_t version, std::span<const float> parameters, Ti
   version_ = version;
   model_.assign(parameters.begin(), parameters.end());
   history_[{boot_, version}] = model_;
-  if (swarm_.mode == ServerMode::kSync) rounds_[{boot_, version}] = std::move(added);
+  made_at_[{boot_, version}] = now;
 }
 
 void Oracle::check_round(const std::vector<std::pair<Rank, int>>& added, Time now) {
@@ -204,15 +210,23 @@ void Oracle::check_round(const std::vector<std::pair<Rank, int>>& added, Time no
     if (added.size() != 1) fail(Breach::kOther, "an update that is not of one push");
     return;
   }
-  newest_ = std::max(newest_, version_ + 1);
-  // After a restart rounds are repeated as they were, whoever is there by now.
-  if (version_ + 1 < newest_ || swarm_.backup_workers > 0 || repeated(added)) return;
+  // After a restart rounds are repeated as they were, whoever is there by now. Values are sent only
+  // when that is over.
+  if (!serving_ && repeated(added)) return;
+  std::size_t there = added.size();
+  Rank missing = -1;
   for (const Process& process : processes_) {
-    if (is_member(process, now) && !process.done && !clocks_.rejoining(process.rank) &&
-        !in[at(process.rank)]) {
-      fail(Breach::kDiverged,
-           "a round without worker " + std::to_string(process.rank) + ", which is there");
+    if (is_member(process, now) && !clocks_.done(process.rank) &&
+        !clocks_.rejoining(process.rank) && !in[at(process.rank)]) {
+      in[at(process.rank)] = true;
+      missing = process.rank;
+      ++there;
     }
+  }
+  const auto enough = static_cast<std::size_t>(swarm_.workers - swarm_.backup_workers);
+  if (added.size() < std::min(there, enough)) {
+    fail(Breach::kDiverged,
+         "a round without worker " + std::to_string(missing) + ", which is there");
   }
 }
 
@@ -229,7 +243,10 @@ void Oracle::process_started(int process, Rank rank) {
 
 void Oracle::process_died(int process) { processes_[at(process)].alive = false; }
 
-void Oracle::process_hindered(int process) { processes_[at(process)].hindered = true; }
+void Oracle::process_hindered(int process, Time until) {
+  Time& last = processes_[at(process)].hindered_until;
+  last = std::max(last, until);
+}
 
 void Oracle::push_begun(int process, int push, bool poisoned) {
   Push& each = pushes_[at(processes_[at(process)].rank)][at(push)];
@@ -263,33 +280,57 @@ void Oracle::values_pulled(int process, int boot, std::uint64_t version,
     fail(Breach::kTorn, "process " + std::to_string(process) + " pulled values that version " +
                             std::to_string(version) + " never had");
   }
-  // With backup workers a round that nobody was told of may be made again of others.
-  if (swarm_.mode != ServerMode::kSync || (swarm_.backup_workers > 0 && boot_ > 0)) return;
-  auto [found_seen, fresh] = seen_.try_emplace(version);
-  Seen& seen = found_seen->second;
-  if (!fresh && !same_bits(seen.values, values) && acknowledged(seen.boot, version) && !lossy()) {
-    fail(Breach::kDiverged,
-         "two workers pulled version " + std::to_string(version) + " and got different values");
+  if (swarm_.mode != ServerMode::kSync) return;
+  for (const Seen& seen : seen_[version]) {
+    if (!same_bits(seen.values, values) && !may_differ(seen, boot, version, values)) {
+      fail(Breach::kDiverged, "processes " + std::to_string(seen.process) + " and " +
+                                  std::to_string(process) + " pulled version " +
+                                  std::to_string(version) + " and got different values");
+    }
   }
-  seen = {boot, {values.begin(), values.end()}};
+  seen_[version].push_back({process, boot, {values.begin(), values.end()}});
 }
 
-// A round that nobody was told of may be made again of others, after a crash.
-bool Oracle::acknowledged(int boot, std::uint64_t version) const {
-  const auto round = rounds_.find({boot, version});
-  if (round == rounds_.end()) return false;
-  return std::any_of(round->second.begin(), round->second.end(), [&](const auto& each) {
-    return pushes_[at(each.first)][at(each.second)].told == Told::kApplied;
-  });
+// One number for two models, after a restart: only where the server that made the second could not
+// know of the first, or could not make it again.
+bool Oracle::may_differ(const Seen& seen, int boot, std::uint64_t version,
+                        std::span<const float> values) const {
+  // Whoever returns says what it holds, and no number up to that is given out anew. It is waited
+  // for, but not for ever, and the dead say nothing.
+  const Process& first = processes_[at(seen.process)];
+  const auto made = made_at_.find({boot, version});
+  const bool told = first.alive && first.joined_boot == boot && made != made_at_.end() &&
+                    first.joined_at <= made->second;
+  if (!told) return seen.boot != boot;
+  // A round is repeated without those of its workers that cannot come any more; and again with
+  // them, when the server that had given them up is forgotten too: what they were acknowledged has
+  // to be in the model.
+  Digits then = {};
+  Digits now = {};
+  if (!read_digits(swarm_.workers, seen.values, then)) return false;
+  if (!read_digits(swarm_.workers, values, now)) return false;
+  for (Rank rank = 0; rank < swarm_.workers; ++rank) {
+    for (int push = 0; push < kMaxPushes; ++push) {
+      const Push& each = pushes_[at(rank)][at(push)];
+      const bool before = then[at(rank)][at(push)] != 0;
+      const bool after = now[at(rank)][at(push)] != 0;
+      if (before && !after && may_be_lost(each)) return true;
+      const bool given_up = each.told == Told::kApplied && each.first_boot < seen.boot;
+      if (!before && after && given_up) return true;
+    }
+  }
+  return false;
 }
 
 bool Oracle::may_be_lost(const Push& push) const {
   if (push.vanished_in < 0) return false;
   const Process& holder = processes_[at(push.process)];
-  const bool replaced =
-      issued_[at(holder.rank)] > push.incarnation || clocks_.rejoining(holder.rank);
-  if (!holder.alive || replaced) return true;
-  return holder.hindered && holder.fenced >= push.incarnation;
+  if (!holder.alive || issued_[at(holder.rank)] > push.incarnation) return true;
+  // It lives and has its place: then it has repeated the push, or has not come back yet.
+  const bool fenced = holder.fenced >= push.incarnation;
+  if (clocks_.rejoining(holder.rank)) return fenced || holder.joined_boot < boot_;
+  // It was given up: it must have been kept from coming while it was waited for.
+  return fenced && holder.hindered_until >= started_at_[at(holder.fenced_in)];
 }
 
 bool Oracle::lossy() const {
@@ -302,7 +343,8 @@ bool Oracle::lossy() const {
 }
 
 void Oracle::process_left(int process) {
-  const Process& gone = processes_[at(process)];
+  Process& gone = processes_[at(process)];
+  gone.released = true;
   for (int push = 0; push < kMaxPushes; ++push) {
     const Push& each = pushes_[at(gone.rank)][at(push)];
     if (each.process != process || each.told != Told::kApplied || may_be_lost(each)) continue;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -48,11 +49,13 @@ class Oracle {
   void server_heard(int process, Time now);
   void server_got(int process, const FrameHeader& header, std::span<const std::byte> payload);
   void server_evicted(Rank rank, Time now);
+  void server_lost(int process, Time now);  // the connection by which it joined
 
   // The workers' lives.
   void process_started(int process, Rank rank);
   void process_died(int process);
-  void process_hindered(int process);  // stopped, cut off: it may be late through no fault of ours
+  // Stopped, cut off: it may be late through no fault of ours.
+  void process_hindered(int process, Time until);
   void worker_sent(int process, const FrameHeader& header, std::span<const std::byte> payload);
   void push_begun(int process, int push, bool poisoned);
   void push_ended(int process, int push, const PushOutcome& outcome);
@@ -61,7 +64,6 @@ class Oracle {
 
   void job_ended(const ServerCounters& counters);
   void check_abandoned(Time now) const;  // the server ends although somebody still needs it
-
   std::uint64_t excused() const { return excused_; }
   std::uint64_t applied() const;
 
@@ -85,13 +87,15 @@ class Oracle {
     std::uint64_t asked_with = 0;   // the one its last kJoin held
     bool silent = false;            // for so long that it may be evicted, since it joined
     std::uint64_t fenced = 0;       // the last of its incarnations that was
+    int fenced_in = 0;              // the boot that did it
     bool alive = true;
     bool left = false;
-    bool done = false;  // takes its last look, and holds up nobody
-    bool hindered = false;
+    bool released = false;  // it got its goodbye: nothing is taken from it any more
+    Time hindered_until = -1;
     int joined_boot = -1;
     Time heard = 0;
     Time joined_at = 0;
+    std::optional<Time> disconnected_at = {};  // the connection by which it joined, at the server
   };
   struct Kept {
     Digits digits = {};
@@ -104,6 +108,12 @@ class Oracle {
     std::uint64_t durable_to = 0;
   };
 
+  struct Seen {
+    int process = 0;
+    int boot = 0;
+    std::vector<float> values = {};
+  };
+
   void commit(std::uint64_t version, std::span<const float> parameters, Time now);
   void check_round(const std::vector<std::pair<Rank, int>>& added, Time now);
   bool repeated(const std::vector<std::pair<Rank, int>>& added) const;
@@ -111,9 +121,11 @@ class Oracle {
   void on_joined(int process, const JoinedBody& body, Time now);
   void on_fenced(Process& process, std::uint64_t incarnation, Time now);
   void check_gap(int process) const;
+  void check_alone(Rank rank) const;
   bool is_member(const Process& process, Time now) const;
   bool may_be_lost(const Push& push) const;
-  bool acknowledged(int boot, std::uint64_t version) const;
+  bool may_differ(const Seen& seen, int boot, std::uint64_t version,
+                  std::span<const float> values) const;
   bool lossy() const;  // an acknowledged push is lost, as it may be
   Push* find(Rank rank, std::uint64_t incarnation, std::uint64_t sequence);
   [[noreturn]] void fail(Breach breach, const std::string& text) const;
@@ -121,9 +133,10 @@ class Oracle {
   Seed seed_;
   Swarm swarm_;
   int boot_ = -1;
+  std::vector<Time> started_at_;  // by boot
+  bool serving_ = false;          // values have been sent in this boot
   std::uint64_t version_ = 0;
-  std::uint64_t newest_ = 0;  // version, in any boot
-  bool known_ = false;        // the model has been seen in this boot
+  bool known_ = false;  // the model has been seen in this boot
   Digits digits_ = {};
   Digits durable_digits_ = {};
   float shared_ = 0;  // what element 0 must be
@@ -137,12 +150,8 @@ class Oracle {
   Clocks durable_clocks_ = {};
   std::map<std::uint64_t, Kept> snapshots_;                              // not yet on disk
   std::map<std::pair<int, std::uint64_t>, std::vector<float>> history_;  // by boot and version
-  struct Seen {
-    int boot = 0;
-    std::vector<float> values = {};
-  };
-  std::map<std::pair<int, std::uint64_t>, std::vector<std::pair<Rank, int>>> rounds_;
-  std::map<std::uint64_t, Seen> seen_;  // kSync: what workers got of a version
+  std::map<std::pair<int, std::uint64_t>, Time> made_at_;                // likewise
+  std::map<std::uint64_t, std::vector<Seen>> seen_;  // kSync: what workers got of a version
   Time longest_write_ = 0;
   std::uint64_t excused_ = 0;
 };

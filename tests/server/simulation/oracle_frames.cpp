@@ -50,6 +50,7 @@ void Oracle::server_sent(int process, const FrameHeader& header, std::span<const
     case ServerFrame::kFenced:
       return on_fenced(to, header.incarnation, now);
     case ServerFrame::kAck:
+      if (Push* push = find(to.rank, header.incarnation, header.sequence)) push->refused = false;
       promises_.push_back({to.rank, header.incarnation, header.sequence, header.place});
       return;
     case ServerFrame::kDurable:
@@ -63,7 +64,11 @@ void Oracle::server_sent(int process, const FrameHeader& header, std::span<const
       }
       return;
     case ServerFrame::kValues:
-      return check_gap(process);
+      serving_ = true;
+      check_gap(process);
+      check_alone(to.rank);
+      clocks_.gets_values(to.rank);
+      return;
     default:
       return;
   }
@@ -83,11 +88,12 @@ void Oracle::on_joined(int process, const JoinedBody& body, Time now) {
     clocks_.joined_anew(to.rank, process);
   }
   clocks_.joined(to.rank);
-  if (to.left) clocks_.left(to.rank);
+  to.left = clocks_.has_left(to.rank);
   issued_in_boot_[at(to.rank)] = std::max(issued_in_boot_[at(to.rank)], body.incarnation);
   to.incarnation = body.incarnation;
   to.joined_boot = boot_;
   to.joined_at = now;
+  to.disconnected_at.reset();
   to.silent = false;
   // `applied` counts what was answered, refusals that nobody has heard of included.
   promises_.push_back({to.rank, body.incarnation, 0, body.durable});
@@ -102,8 +108,17 @@ void Oracle::on_joined(int process, const JoinedBody& body, Time now) {
 }
 
 void Oracle::on_fenced(Process& process, std::uint64_t incarnation, Time now) {
-  process.fenced = std::max(process.fenced, incarnation);
+  if (incarnation > process.fenced) {
+    process.fenced = incarnation;
+    process.fenced_in = boot_;
+  }
+  if (process.released) return;
   if (process.silent || now - process.heard >= swarm_.evict_after) return;
+  const bool in_the_way = swarm_.mode == ServerMode::kBounded || clocks_.asked_for(process.rank);
+  if (in_the_way && process.disconnected_at &&
+      now - *process.disconnected_at >= swarm_.evict_unconnected) {
+    return;
+  }
   if (issued_[at(process.rank)] > incarnation) return;
   if (clocks_.may_be_gone(process.rank)) return;
   fail(Breach::kFence, "incarnation " + std::to_string(incarnation) + " of worker " +
@@ -124,11 +139,10 @@ void Oracle::server_got(int process, const FrameHeader& header,
     clocks_.asks_to_join(from.rank, process);
   }
   if (header.incarnation != issued_in_boot_[at(from.rank)]) return;
-  if (header.type == static_cast<FrameType>(ServerFrame::kPull) &&
-      header.detail == kPullWhenAlone) {
-    from.done = true;
-    clocks_.done(from.rank);
+  if (header.type == static_cast<FrameType>(ServerFrame::kPull)) {
+    header.detail == kPullWhenAlone ? clocks_.looks(from.rank) : clocks_.asks_for_values(from.rank);
   }
+  if (header.type == static_cast<FrameType>(ServerFrame::kPush)) clocks_.pushes(from.rank);
   if (header.type == static_cast<FrameType>(ServerFrame::kLeave)) {
     from.left = true;
     clocks_.left(from.rank);
@@ -160,6 +174,20 @@ void Oracle::check_gap(int process) const {
   if (lead && *lead > static_cast<std::uint64_t>(swarm_.staleness)) {
     fail(Breach::kGap, "a read " + std::to_string(*lead) + " steps ahead of the slowest member");
   }
+}
+
+void Oracle::check_alone(Rank rank) const {
+  if (!clocks_.looking(rank)) return;
+  if (const auto other = clocks_.another_training(rank)) {
+    fail(Breach::kOther, "worker " + std::to_string(rank) + " gets its last look while worker " +
+                             std::to_string(*other) + " may push");
+  }
+}
+
+void Oracle::server_lost(int process, Time now) {
+  Process& from = processes_[at(process)];
+  from.disconnected_at = now;
+  if (from.incarnation == issued_in_boot_[at(from.rank)]) clocks_.disconnected(from.rank);
 }
 
 void Oracle::check_abandoned(Time now) const {

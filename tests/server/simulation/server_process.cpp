@@ -11,7 +11,7 @@ void ServerProcess::start() {
   ServerOptions options;
   options.keeps_state = swarm.keeps_state;
   options.evict_after = std::chrono::nanoseconds(swarm.evict_after);
-  options.evict_unconnected = options.evict_after;  // the oracle judges by silence alone
+  options.evict_unconnected = std::chrono::nanoseconds(swarm.evict_unconnected);
   options.snapshot_every = std::chrono::nanoseconds(swarm.snapshot_every);
   options.idle_exit = std::chrono::seconds(20);
   options.seed = derive_seed(world_.seed(), "boot", {static_cast<std::uint64_t>(boot_)});

@@ -89,7 +89,12 @@ Swarm draw_swarm(Seed seed) {
   if (one_in(random, 5)) swarm.poison = random.uniform(0.05, 0.3);
   if (one_in(random, 4)) swarm.window_bytes = 128 * (1 + random.below(4));
   if (one_in(random, 2)) swarm.min_part = between(random, 1, 8);
-  swarm.last_look = one_in(random, 3);
+  if (one_in(random, 3)) {
+    swarm.last_looks =
+        1 + static_cast<int>(random.below(static_cast<std::uint64_t>(swarm.workers)));
+  }
+  if (one_in(random, 2)) swarm.early_look = random.uniform(0.1, 1);
+  if (one_in(random, 2)) swarm.evict_unconnected = swarm.evict_after;
   return swarm;
 }
 
@@ -110,6 +115,7 @@ std::string Swarm::text() const {
   out << ", calm at " << calm_at / kMillisecond << " ms, delay " << delay / 1000
       << " us, snapshot every " << snapshot_every / kMillisecond << " ms taking "
       << persist_takes / kMillisecond << " ms";
+  if (last_looks > 0) out << ", " << last_looks << " last looks, early " << early_look;
   if (poison > 0) out << ", poison " << poison;
   return out.str();
 }

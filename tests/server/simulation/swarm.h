@@ -36,6 +36,7 @@ struct Swarm {
   std::array<Time, kFaultKinds> every = {};  // mean time between two faults of a kind; 0: never
   Time calm_at = 0;                          // no fault from here on
   Time evict_after = 2500 * kMillisecond;
+  Time evict_unconnected = 500 * kMillisecond;
   Time silence = 3 * kSecond;  // after which an end of a connection gives it up
   Time snapshot_every = kSecond;
   Time persist_takes = 50 * kMillisecond;
@@ -49,7 +50,10 @@ struct Swarm {
   double slowness = 1;  // of the last worker
   double poison = 0;    // pushes that hold a NaN
   std::size_t window_bytes = 1 << 20;
-  bool last_look = false;         // worker 0 takes the model when all others are gone
+  // How many workers, from 0 on, take the model when all others are done. The first look may be
+  // asked for with the push that is thought to be the last.
+  int last_looks = 0;
+  double early_look = 0;
   std::int64_t min_part = 16384;  // of a push: small, and it comes in several frames
 
   std::string text() const;

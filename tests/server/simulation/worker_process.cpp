@@ -89,7 +89,7 @@ void WorkerProcess::pull_answered() {
   // What the client still needs of the gradients it must have copied by now.
   std::fill(gradients_.begin(), gradients_.end(), 1e30F);
   if (enough()) {
-    if (rank_ == 0 && world_.swarm().last_look && !looked_) {
+    if (rank_ < world_.swarm().last_looks && !looked_) {
       looked_ = true;
       return pull(kPullWhenAlone);
     }
@@ -129,7 +129,11 @@ void WorkerProcess::continue_push() {
   sent_ = world_.chance(0.6) ? size : std::min<std::int64_t>(size, sent_ + 1 + world_.draw(20));
   client_.extend_push(sent_);
   if (sent_ == size) {
-    pull();
+    const Swarm& swarm = world_.swarm();
+    const bool last = rank_ < swarm.last_looks && swarm.total_updates == 0 &&
+                      steps_ + 1 >= swarm.steps && world_.chance(swarm.early_look);
+    looked_ = looked_ || last;
+    pull(last ? kPullWhenAlone : 0);
   } else {
     world_.wake_me(*this, world_.compute_time(rank_) / 8, ++generation_);
   }

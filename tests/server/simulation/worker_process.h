@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "server/parameter_server.h"
 #include "server/shard_client.h"
 #include "simulation/marks.h"
 #include "simulation/swarm.h"
@@ -37,6 +38,7 @@ class WorkerProcess final : public ClientPorts {
   void send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) override;
 
   std::uint32_t connection = 0;  // 0: none
+  ConnectionId joined_by = 0;    // the connection by which the server let it in last
   bool alive = true;
   bool paused = false;
   bool timer_missed = false;  // while it was stopped
