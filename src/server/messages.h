@@ -46,8 +46,8 @@ enum class ServerFrame : FrameType {
   kGoodbye,   // answer to kLeave, once all that was pushed is on disk where snapshots are made
 };
 
-// Elements travel in pieces of so many bytes at most: while one is copied at one end, the one before
-// it is copied at the other.
+// Elements travel in pieces of so many bytes at most: while one is copied at one end, the one
+// before it is copied at the other.
 inline constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
 
 // In kPull's detail: the parameters in float32, once all other workers have left or were given up.
