@@ -3,6 +3,7 @@
     python3 cli_test.py PROGRAM SOURCE_DIR [unittest arguments]
 """
 
+import array
 import json
 import os
 import pathlib
@@ -58,6 +59,24 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(process.kill)
         return process
 
+    def start_with(self, variables, *arguments):
+        """As start(), with more in the environment."""
+        environment = {**self.environment, **{name: str(value) for name, value in variables.items()}}
+        own, self.environment = self.environment, environment
+        try:
+            return self.start(*arguments)
+        finally:
+            self.environment = own
+
+    def finish(self, processes, status=0, within_s=120):
+        """Waits for all; returns what each wrote to its error stream."""
+        errors = []
+        for process in processes:
+            out, err = process.communicate(timeout=within_s)
+            self.assertEqual(process.returncode, status, f"{out}\n{err}")
+            errors.append(err)
+        return errors
+
     def cohort(self, *arguments, status=0, **options):
         """Runs to the end; its exit status must be `status`."""
         process = self.start(*arguments, **options)
@@ -78,6 +97,17 @@ class ProgramTest(unittest.TestCase):
         for file in ("model.safetensors", "state.safetensors"):
             self.assertEqual((self.latest(run) / file).read_bytes(),
                              (self.latest(other) / file).read_bytes(), file)
+
+    def weights(self, run):
+        return {name: array.array("f", data)
+                for name, (kind, _, data) in
+                read_safetensors(self.latest(run) / "model.safetensors").items() if kind == "F32"}
+
+    def assert_near(self, run, other, tolerance=1e-5):
+        ours, theirs = self.weights(run), self.weights(other)
+        self.assertEqual(ours.keys(), theirs.keys())
+        furthest = max(abs(a - b) for name in ours for a, b in zip(ours[name], theirs[name]))
+        self.assertLess(furthest, tolerance)
 
     def wait_for_step(self, process, run, step, timeout_s=60):
         """Until metrics.jsonl has a record of that step, or the program ends."""

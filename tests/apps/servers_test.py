@@ -65,14 +65,6 @@ class ServersTest(WorkersTest):
         return self.start("train", "--method", "parameter-server", "--servers", where, "--workers",
                           workers, "--rank", rank, "--name", name, *arguments)
 
-    def finish(self, *processes, status=0):
-        texts = []
-        for process in processes:
-            out, err = process.communicate(timeout=120)
-            self.assertEqual(process.returncode, status, out + err)
-            texts.append(err)
-        return texts
-
 
 class EqualToAllReduce(ServersTest):
     def test_rounds_are_steps_of_all_reduce(self):
@@ -93,7 +85,7 @@ class EqualToAllReduce(ServersTest):
         expected = self.train("one", *SMALL, "--batch", 48, "--quiet")
         servers = [self.serve(0), self.serve(1)]
         settings = [*SMALL, "--batch", 24, "--quiet"]
-        self.finish(*[self.worker(rank, servers, *settings) for rank in (1, 0)])
+        self.finish([self.worker(rank, servers, *settings) for rank in (1, 0)])
         self.assert_near(self.folder / "runs" / "job", expected, tolerance=1e-6)
         for server in servers:
             summary = self.ended(server)
@@ -138,7 +130,7 @@ class WithoutRounds(ServersTest):
         self.wait_for_step(quick, run, 60)
         quick_s = time.monotonic() - start
         self.assertIsNone(slow.poll(), "the slow one should need 6 s")
-        self.finish(quick, slow)
+        self.finish([quick, slow])
         self.assertLess(quick_s, 5)
         self.assertEqual(self.ended(server)["pushes"], 120)
 
@@ -149,7 +141,7 @@ class WithoutRounds(ServersTest):
         slow = self.worker(1, [server], *settings, "--failpoints",
                            "training.compute.rank1=sleep:50")
         quick = self.worker(0, [server], *settings)
-        self.finish(quick, slow)
+        self.finish([quick, slow])
         summary = self.ended(server)
         self.assertEqual(summary["pushes"], 60)
         # A gradient's staleness counts the other's updates since it was read: at most 2 s + 1.
@@ -176,7 +168,7 @@ class Faults(ServersTest):
                 step = self.metrics(run, "step", torn=True)[-1]["step"]
                 self.wait_for_step(first, run, step + 20)
                 self.assertLess(time.monotonic() - killed, 4 if mode == "sync" else 2)
-                self.finish(first)
+                self.finish([first])
                 self.assertEqual(self.ended(server, 40)["evictions"], 1)
 
     def test_a_killed_server_goes_on_where_it_was(self):
@@ -197,7 +189,7 @@ class Faults(ServersTest):
                     server = self.serve(0, server.port, *state)
                     self.wait_for_step(workers[0], run, before + 5)
                     self.assertLess(time.monotonic() - killed, 5)
-                self.finish(*workers)
+                self.finish(workers)
                 summary = self.ended(server)
                 self.assertEqual(summary["pushes"], 800)
                 self.assertEqual(summary["lost"], 0)
@@ -213,7 +205,7 @@ class Faults(ServersTest):
         self.says(server, "evicted", 3.5)
         time.sleep(1)
         second.send_signal(signal.SIGCONT)
-        _, err = self.finish(first, second)
+        _, err = self.finish([first, second])
         self.assertIn("joined again", err)
         summary = self.ended(server)
         self.assertEqual(summary["evictions"], 1)
@@ -246,7 +238,7 @@ class Faults(ServersTest):
         server = self.serve()
         worker = self.worker(0, [server], *changed(NORMALISED, lr=1e6), "--server-mode", "async",
                              "--quiet", workers=1)
-        [said] = self.finish(worker, status=1)
+        [said] = self.finish([worker], status=1)
         self.assertIn("refused the last 3 gradients of worker 0: the gradient holds numbers that "
                       "are not finite; try a lower --lr", said)
         counted = self.ended(server)
@@ -301,7 +293,7 @@ class Network(ServersTest):
             server = self.serve_on(hosts, COHORT_TOKEN=token)
             self.assert_refused(self.worker_on(hosts, server), advice)
             self.assert_refused(self.worker_on(hosts, server, COHORT_TOKEN="0" * 64), ["token"])
-            self.finish(self.worker_on(hosts, server, COHORT_TOKEN=token))
+            self.finish([self.worker_on(hosts, server, COHORT_TOKEN=token)])
             self.assertEqual(server.wait(20), 0)
             self.assertEqual(json.loads(server.stdout.read())["pushes"], 10)
 
@@ -312,7 +304,8 @@ class Network(ServersTest):
             server = self.serve_on(hosts, *named, self.folder / "tls/server-0")
             self.assert_refused(self.worker_on(hosts, server, *named, self.folder / "tls/server-0"),
                                 ["certificate"])
-            self.finish(self.worker_on(hosts, server, *named, self.folder / "tls/worker-0"))
+            self.finish([self.worker_on(hosts, server, *named,
+                                        self.folder / "tls/worker-0")])
             self.assertEqual(server.wait(20), 0)
 
 

@@ -1,6 +1,5 @@
 """--engine tcp: processes that connect by themselves, and `cohort launch` for them."""
 
-import array
 import os
 import pathlib
 import signal
@@ -8,7 +7,7 @@ import subprocess
 import time
 
 import program
-from program import ProgramTest, changed, read_safetensors
+from program import ProgramTest, changed
 from two_hosts import two_hosts
 
 # 250 = 5 * 48 + 10: an uneven last batch.
@@ -45,31 +44,7 @@ class TcpTest(ProgramTest):
         """A process started by hand. `host`: which it is to count for."""
         variables = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1",
                      "MASTER_PORT": port, **({"COHORT_HOST": host} if host else {}), **variables}
-        own = self.environment
-        self.environment = {**own, **{name: str(value) for name, value in variables.items()}}
-        try:
-            return self.start("train", "--engine", "tcp", *arguments)
-        finally:
-            self.environment = own
-
-    def finish(self, processes, status=0, within_s=120):
-        errors = []
-        for process in processes:
-            out, err = process.communicate(timeout=within_s)
-            self.assertEqual(process.returncode, status, f"{out}\n{err}")
-            errors.append(err)
-        return errors
-
-    def weights(self, run):
-        return {name: array.array("f", data)
-                for name, (kind, _, data) in
-                read_safetensors(self.latest(run) / "model.safetensors").items() if kind == "F32"}
-
-    def assert_near(self, run, other, tolerance=1e-5):
-        ours, theirs = self.weights(run), self.weights(other)
-        self.assertEqual(ours.keys(), theirs.keys())
-        furthest = max(abs(a - b) for name in ours for a, b in zip(ours[name], theirs[name]))
-        self.assertLess(furthest, tolerance)
+        return self.start_with(variables, "train", "--engine", "tcp", *arguments)
 
 
 class EqualToOne(TcpTest):

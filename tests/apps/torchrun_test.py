@@ -47,21 +47,7 @@ class TorchrunTest(ProgramTest):
         variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size,
                      "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
                      **variables}
-        own = self.environment
-        self.environment = {**own, **{name: str(value) for name, value in variables.items()}}
-        try:
-            return self.start("train", "--engine", "processes", *arguments)
-        finally:
-            self.environment = own
-
-    def finish(self, processes, status=0, within_s=120):
-        """Waits for all; returns what each wrote to its error stream."""
-        errors = []
-        for process in processes:
-            out, err = process.communicate(timeout=within_s)
-            self.assertEqual(process.returncode, status, f"{out}\n{err}")
-            errors.append(err)
-        return errors
+        return self.start_with(variables, "train", "--engine", "processes", *arguments)
 
     def assert_nothing_left(self):
         self.assertEqual(sorted(os.listdir(self.meeting)), [])

@@ -1,6 +1,5 @@
 """Many workers, as a user starts them: threads, processes, and both."""
 
-import array
 import json
 import os
 import pathlib
@@ -10,7 +9,7 @@ import subprocess
 import unittest
 
 import program
-from program import ProgramTest, changed, read_safetensors
+from program import ProgramTest, changed
 
 # 250 = 5 * 48 + 10: an uneven last batch, of which eight workers get one or two samples each.
 PLAIN = ["--model", "mlp-100", "--data", "synthetic", "--synthetic-shape", "1x12x12",
@@ -42,17 +41,6 @@ class WorkersTest(ProgramTest):
         out, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, status, f"{arguments}\n{out}\n{err}")
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-    def weights(self, run):
-        return {name: array.array("f", data)
-                for name, (kind, _, data) in
-                read_safetensors(self.latest(run) / "model.safetensors").items() if kind == "F32"}
-
-    def assert_near(self, run, other, tolerance=1e-5):
-        ours, theirs = self.weights(run), self.weights(other)
-        self.assertEqual(ours.keys(), theirs.keys())
-        furthest = max(abs(a - b) for name in ours for a, b in zip(ours[name], theirs[name]))
-        self.assertLess(furthest, tolerance)
 
     def runs(self):
         folder = self.folder / "runs"

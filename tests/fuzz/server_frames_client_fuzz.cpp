@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "input.h"
 #include "server/messages.h"
 #include "server/shard_client.h"
 
@@ -15,30 +16,6 @@ namespace {
 using namespace cohort;  // NOLINT(google-build-using-namespace): a program of one file
 
 constexpr std::int64_t kSize = 24;
-
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
-  bool empty() const { return at_ == size_; }
-  std::uint8_t byte() { return at_ < size_ ? data_[at_++] : 0; }
-  std::uint64_t number() {  // mostly small
-    const std::uint8_t first = byte();
-    if (first < 250) return first;
-    std::uint64_t value = 0;
-    for (int i = 0; i < 8; ++i) value |= std::uint64_t{byte()} << (8 * i);
-    return value;
-  }
-  Bytes bytes(std::size_t count) {
-    Bytes out(count);
-    for (std::byte& each : out) each = static_cast<std::byte>(byte());
-    return out;
-  }
-
- private:
-  const std::uint8_t* data_;
-  std::size_t size_;
-  std::size_t at_ = 0;
-};
 
 ClientOptions make_options(std::uint8_t choice) {
   ClientOptions options;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "input.h"
 #include "server/messages.h"
 #include "server/parameter_server.h"
 
@@ -24,28 +25,6 @@ using namespace cohort;  // NOLINT(google-build-using-namespace): a program of o
 
 constexpr std::int64_t kSize = 24;
 constexpr int kWorkers = 3;
-
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
-  bool empty() const { return at_ == size_; }
-  std::uint8_t byte() { return at_ < size_ ? data_[at_++] : 0; }
-  std::uint64_t word() {
-    std::uint64_t value = 0;
-    for (int i = 0; i < 8; ++i) value |= std::uint64_t{byte()} << (8 * i);
-    return value;
-  }
-  Bytes bytes(std::size_t count) {
-    Bytes out(count);
-    for (std::byte& each : out) each = static_cast<std::byte>(byte());
-    return out;
-  }
-
- private:
-  const std::uint8_t* data_;
-  std::size_t size_;
-  std::size_t at_ = 0;
-};
 
 JobSpec make_spec(std::uint8_t choice) {
   JobSpec spec;
