@@ -9,6 +9,7 @@
 namespace cohort {
 namespace {
 
+constexpr std::size_t kMeaningfulBytes = 16;  // of a greeting; the rest are zeros
 constexpr std::uint16_t kWantsSharedMemory = 1;
 constexpr std::byte kTlsHandshake{22};  // the first byte of what TLS clients say
 
@@ -39,7 +40,12 @@ std::optional<Greeting> get_greeting(const FrameHeader& header,
   const auto peer = identity_of(header.job, from[1], get_number<std::uint32_t>(from + 8));
   const auto flags = get_number<std::uint16_t>(from + 2);
   const auto silence_ms = get_number<std::uint32_t>(from + 12);
-  if (!self || !peer || flags > kWantsSharedMemory || silence_ms == 0) return std::nullopt;
+  const auto rest = payload.subspan(kMeaningfulBytes);
+  const bool blank =
+      std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; });
+  if (!self || !peer || flags > kWantsSharedMemory || silence_ms == 0 || !blank) {
+    return std::nullopt;
+  }
   return Greeting{*self, *peer, flags == kWantsSharedMemory, std::chrono::milliseconds(silence_ms)};
 }
 
