@@ -30,19 +30,31 @@ def run(processes, *arguments):
     return done.returncode, lines, done.stdout + done.stderr
 
 
+def run_well(processes, ranks, *arguments):
+    """As run(), for what is to end well. Once in a long while mpirun misses the farewell of a process
+    that has called MPI_Finalize ("exiting improperly", after all ranks are through): again then."""
+    status, lines, output = run(processes, *arguments)
+    through = [text for _, text in lines.values()] == ["ok"] * ranks
+    if status != 0 and through and "exiting improperly" in output:
+        print("mpirun missed a farewell; once more", file=sys.stderr)
+        return run(processes, *arguments)
+    return status, lines, output
+
+
 class Sums(unittest.TestCase):
     def test_all_operations_are_right_for_every_layout(self):
         for processes, workers, per_host in LAYOUTS:
             with self.subTest(processes=processes, workers=workers, per_host=per_host):
-                status, lines, output = run(processes, "job", "sums", workers, per_host)
-                self.assertEqual(status, 0, output)
                 ranks = workers or processes
+                status, lines, output = run_well(processes, ranks, "job", "sums", workers,
+                                                 per_host)
+                self.assertEqual(status, 0, output)
                 self.assertEqual({rank: text for rank, (_, text) in lines.items()},
                                  {rank: "ok" for rank in range(ranks)}, output)
 
     def test_mpi_alone_is_right(self):
         for processes in (2, 3, 4):
-            status, lines, output = run(processes, "link", "sums")
+            status, lines, output = run_well(processes, processes, "link", "sums")
             self.assertEqual(status, 0, output)
             self.assertEqual([lines[rank][1] for rank in range(processes)], ["ok"] * processes)
 
