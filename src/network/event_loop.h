@@ -14,6 +14,9 @@ class io_context;
 
 namespace cohort {
 
+// A small model's step takes about as long, so that its server is awake for the next push; longer
+// and shorter were no better there (docs/performance.md). The price is a core that looks busy so
+// much longer.
 inline constexpr std::chrono::microseconds kAttention{300};
 
 // Returns when the io_context is stopped or has nothing left to do, like its run().
