@@ -18,6 +18,7 @@
 #include "core/error.h"
 #include "models/initializers.h"
 #include "models/linear_function.h"
+#include "models/quick_pool.h"
 #include "models/synchronised_batch_norm.h"
 
 namespace cohort {
@@ -135,6 +136,8 @@ at::Tensor relu_in_place(at::Tensor input) { return input.relu_(); }
 at::Tensor relu6_in_place(at::Tensor input) { return at::hardtanh_(input, 0, 6); }
 
 at::Tensor max_pool(const at::Tensor& input, std::int64_t kernel, const PoolOptions& options) {
+  const bool plain = kernel == 2 && options.stride == 2 && options.padding == 0;
+  if (plain && !options.ceil_mode && suits_quick_pool(input)) return quick_max_pool(input);
   return at::max_pool2d(input, both(kernel), both(options.stride), both(options.padding), both(1),
                         options.ceil_mode);
 }
