@@ -16,6 +16,7 @@ struct Plan {
   std::string_view name;
   std::array<std::int64_t, 4> blocks;
   ResidualBlockOptions block;
+  bool small_stem = false;  // for images that cannot be made four times smaller at once
 };
 
 Plan plan_of(ResNetVariant variant) {
@@ -28,6 +29,8 @@ Plan plan_of(ResNetVariant variant) {
   switch (variant) {
     case ResNetVariant::kResNet18:
       return {"resnet18", {2, 2, 2, 2}, basic};
+    case ResNetVariant::kResNet18Cifar:
+      return {"resnet18-cifar", {2, 2, 2, 2}, basic, /*small_stem=*/true};
     case ResNetVariant::kResNet34:
       return {"resnet34", {3, 4, 6, 3}, basic};
     case ResNetVariant::kResNet50:
@@ -60,9 +63,10 @@ class ResNet final : public Model {
  public:
   ResNet(const ModelOptions& options, at::Generator generator, const Plan& plan)
       : Model(std::move(generator)),
-        conv1_(Scope(store()) / "conv1", options.channels, 64, 7,
-               {.stride = 2,
-                .padding = 3,
+        small_stem_(plan.small_stem),
+        conv1_(Scope(store()) / "conv1", options.channels, 64, small_stem_ ? 3 : 7,
+               {.stride = small_stem_ ? 1 : 2,
+                .padding = small_stem_ ? 1 : 3,
                 .bias = false,
                 .weight_initializer = plan.block.convolution_initializer}),
         bn1_(Scope(store()) / "bn1", 64),
@@ -70,6 +74,9 @@ class ResNet final : public Model {
         fc_(Scope(store()) / "fc", ResidualBlock::out_channels(512, plan.block), options.classes) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
+    if (small_stem_) {
+      return fc_(global_average(stages_(relu_in_place(bn1_(conv1_(inputs))))));
+    }
     // ReLU after the pooling gives the same values and gradients for a quarter of the work.
     const at::Tensor stem =
         relu_in_place(max_pool(bn1_(conv1_(inputs)), 3, {.stride = 2, .padding = 1}));
@@ -88,6 +95,7 @@ class ResNet final : public Model {
     return stages;
   }
 
+  bool small_stem_;
   Conv2d conv1_;
   BatchNorm2d bn1_;
   Sequential stages_;

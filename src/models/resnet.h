@@ -11,6 +11,7 @@ namespace cohort {
 
 enum class ResNetVariant {
   kResNet18,
+  kResNet18Cifar,  // its stem is one 3x3 convolution: for small images
   kResNet34,
   kResNet50,
   kResNet101,

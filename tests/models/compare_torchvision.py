@@ -247,6 +247,13 @@ def from_torchvision(name, classes):
     return getattr(torchvision.models, name)(weights=None, num_classes=classes)
 
 
+def resnet18_cifar(classes):
+    model = from_torchvision("resnet18", classes)
+    model.conv1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False)
+    model.maxpool = nn.Identity()
+    return model
+
+
 # model: (channels, image size, classes, constructor). The odd size shows differences in padding.
 CASES = {name: (3, 79, 7, lambda name=name: from_torchvision(name, 7)) for name in (
     "resnet18 resnet34 resnet50 resnet101 resnet152 resnext50_32x4d wide_resnet50_2 alexnet "
@@ -256,6 +263,7 @@ CASES.update({f"resnet{depth}": (3, 32, 10, lambda depth=depth: CifarResNet(dept
               for depth in (8, 20, 32, 44, 56, 110)})
 CASES.update({
     "se_resnext50_32x4d": (3, 79, 7, lambda: se_resnext50_32x4d(7)),
+    "resnet18-cifar": (3, 32, 10, lambda: resnet18_cifar(10)),
     "wideresnet": (3, 32, 10, lambda: WideResNet(10)),
     "densenet": (3, 32, 10, lambda: CifarDenseNet(10)),
     "mnistnet": (1, 28, 10, lambda: MnistNet(1, 800, 10)),

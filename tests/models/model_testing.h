@@ -18,7 +18,7 @@ inline at::Generator seeded(std::uint64_t seed) { return at::detail::createCPUGe
 inline bool is_small_image_model(const std::string& name) {
   for (const char* small :
        {"mlp-100", "mlp-4096", "lenet", "mnistnet", "cifar10net", "resnet8", "resnet20", "resnet32",
-        "resnet44", "resnet56", "resnet110", "wideresnet", "densenet"}) {
+        "resnet44", "resnet56", "resnet110", "wideresnet", "densenet", "resnet18-cifar"}) {
     if (name == small) return true;
   }
   return false;

@@ -28,6 +28,7 @@ const std::map<std::string, std::int64_t>& published_counts() {
       {"wideresnet", 5'849'050},
       {"densenet", 599'050},
       {"resnet18", 11'689'512},
+      {"resnet18-cifar", 11'173'962},
       {"resnet34", 21'797'672},
       {"resnet50", 25'557'032},
       {"resnet101", 44'549'160},
