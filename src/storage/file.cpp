@@ -109,6 +109,10 @@ void FileWriter::write(std::string_view text) { write(std::as_bytes(std::span(te
 void FileWriter::sync_and_close() {
   COHORT_FAILPOINT("file.sync");
   if (::fsync(descriptor_) != 0) throw_file_error(errno, "making durable", path_);
+  close();
+}
+
+void FileWriter::close() {
   COHORT_FAILPOINT("file.close");
   // Network file systems report some write errors only here.
   if (::close(std::exchange(descriptor_, -1)) != 0) throw_file_error(errno, "closing", path_);
@@ -121,11 +125,11 @@ AtomicFile::~AtomicFile() {
   if (!renamed_) ::unlink(writer_.path().c_str());
 }
 
-void AtomicFile::commit() {
-  writer_.sync_and_close();
+void AtomicFile::commit(Durability durability) {
+  durability == Durability::kPower ? writer_.sync_and_close() : writer_.close();
   rename_path(writer_.path(), path_);
   renamed_ = true;
-  sync_folder(path_.parent_path());
+  if (durability == Durability::kPower) sync_folder(path_.parent_path());
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {

@@ -54,13 +54,20 @@ class FileWriter {
   void write(std::string_view text);
 
   // Afterwards the content survives a power failure; the name does so only after sync_folder().
-  // Called once, last.
+  // This or close() is called once, last.
   void sync_and_close();
+  void close();  // when losing the content in a power failure is no great harm
 
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
+};
+
+// What a file that was written survives.
+enum class Durability {
+  kProcess,  // the end of this process, however it comes
+  kPower,    // the machine's too
 };
 
 // Replaces a file as a whole. Until commit() returns the old file is untouched; a writer destroyed
@@ -74,9 +81,9 @@ class AtomicFile {
 
   FileWriter& writer() { return writer_; }
 
-  // Durable, name included, when it returns. When it throws, the path holds the old content or the
-  // new one.
-  void commit();
+  // As durable as asked, name included, when it returns. When it throws, the path holds the old
+  // content or the new one.
+  void commit(Durability durability = Durability::kPower);
 
  private:
   std::filesystem::path path_;

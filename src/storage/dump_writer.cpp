@@ -1,0 +1,122 @@
+#include "storage/dump_writer.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "storage/file.h"
+#include "storage/folder.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Models in memory for want of a disk that keeps up.
+constexpr std::size_t kMostWaiting = 8;
+
+}  // namespace
+
+DumpWriter::DumpWriter(DumpWriterOptions options)
+    : options_(std::move(options)), start_(Clock::now()), thread_([this] { run(); }) {}
+
+DumpWriter::~DumpWriter() {
+  if (thread_.joinable()) finish();
+}
+
+double DumpWriter::seconds() const {
+  return options_.earlier_seconds + seconds_between(start_, Clock::now());
+}
+
+void DumpWriter::write(DumpName name, DumpContent content) {
+  const double now = seconds();
+  name.second = static_cast<std::int64_t>(now);
+  {
+    const std::lock_guard lock(mutex_);
+    COHORT_CHECK(!stopping_, "a dump after the end");
+    if (waiting_.size() >= kMostWaiting) {
+      ++counts_.left_out;
+      return;
+    }
+    waiting_.push_back({std::move(name), now, std::move(content)});
+  }
+  changed_.notify_one();
+}
+
+DumpCounts DumpWriter::finish() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+  return counts_;
+}
+
+void DumpWriter::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    const Work work = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    std::string failure;
+    try {
+      save(work);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    lock.lock();
+    ++(failure.empty() ? counts_.written : counts_.failed);
+    if (!failure.empty() && counts_.failed == 1 && options_.note) {
+      options_.note("warning: a model could not be dumped, training goes on: " + failure);
+    }
+  }
+}
+
+DumpWriter::Series& DumpWriter::series_of(const DumpName& name) {
+  const auto [found, is_new] = series_.try_emplace(name.series());
+  Series& series = found->second;
+  if (!is_new) return series;
+  fs::create_directories(options_.root / name.series());
+  for (const FoundDump& dump : find_dumps(options_.root).dumps) {
+    if (!dump.has_model || dump.name.series() != name.series()) continue;
+    series.files.emplace_back(series.taken++, dump.model());
+  }
+  return series;
+}
+
+void DumpWriter::save(const Work& work) {
+  Series& series = series_of(work.name);
+  const fs::path path = options_.root / work.name.series() / (work.name.stem() + kDumpEnding);
+  AtomicFile file(path);
+  write_safetensors(file.writer(), work.content.tensors,
+                    {{"format", "pt"}, {"seconds", std::to_string(work.seconds)}});
+  file.commit(Durability::kProcess);
+  // One that was there only because it was the latest.
+  if (!series.files.empty() && series.files.back().first % series.stride != 0) {
+    remove_tree(series.files.back().second);
+    series.files.pop_back();
+  }
+  series.files.emplace_back(series.taken++, path);
+  if (options_.keep > 0) thin_out(series);
+}
+
+void DumpWriter::thin_out(Series& series) {
+  const auto on_grid = [&](const auto& file) { return file.first % series.stride == 0; };
+  while (std::count_if(series.files.begin(), series.files.end(), on_grid) > options_.keep) {
+    series.stride *= 2;
+    const auto& latest = series.files.back();
+    std::vector<std::pair<std::int64_t, fs::path>> left;
+    for (const auto& file : series.files) {
+      if (on_grid(file) || file == latest) {
+        left.push_back(file);
+      } else {
+        remove_tree(file.second);
+      }
+    }
+    series.files = std::move(left);
+  }
+}
+
+}  // namespace cohort
