@@ -18,7 +18,8 @@ import tempfile
 
 TORCH_FREE = {
     "core", "config", "metrics", "storage", "network", "transport", "collectives", "topology",
-    "compressors", "optimizers", "schedules", "data", "server", "serving", "report", "launch",
+    "compressors", "optimizers", "schedules", "data", "server", "serving", "swamp", "report",
+    "launch",
 }
 ALLOWED = {  # layer: what it may include, besides itself
     "core": set(),
@@ -35,11 +36,12 @@ ALLOWED = {  # layer: what it may include, besides itself
     "data": {"core", "storage"},
     "server": {"core", "network", "storage", "optimizers", "schedules"},
     "serving": {"core", "network", "server", "storage"},
+    "swamp": {"core", "network", "storage"},
     "report": {"core", "metrics", "storage"},
     "launch": {"core", "network", "transport", "collectives"},
     "models": {"core"},
     "methods": {"core", "network", "transport", "collectives", "topology", "compressors",
-                "optimizers", "schedules", "server", "serving", "models"},
+                "optimizers", "schedules", "server", "serving", "swamp", "models"},
     "engine": TORCH_FREE - {"launch", "report"} | {"models", "methods"},
     "dialects": {"core", "config", "metrics", "engine"},
     "apps": TORCH_FREE | {"models", "methods", "engine", "dialects"},

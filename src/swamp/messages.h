@@ -1,0 +1,87 @@
+// The frames between workers and a best-model server. docs/protocol.md tells the whole
+// conversation.
+//
+// The types lie apart from ServerFrame's (32 and 64 upwards): a worker that has reached a server of
+// the other kind is told so by the first frame, and no frame of the one can be taken for one of the
+// other. `place` counts values of a model. Values travel as float32.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/types.h"
+#include "network/frame.h"
+#include "swamp/verdict.h"
+
+namespace cohort {
+
+enum class SwampFrame : FrameType {
+  // Worker to server.
+  kJoin = 160,   // incarnation: the one held, 0 for none; payload: lineage u64 (0: none yet),
+                 // SwampSpec as JSON
+  kInitial,      // worker 0; place; payload: float32; complete with the last value
+  kOffer,        // sequence: number of the offer, from 1, ascending; payload: OfferBody
+  kOfferValues,  // sequence: as kOffer, which comes first; place; payload: float32
+  kPull,         // sequence: an id, counting up; place: the version that the worker has; detail: a
+                 // PullKind
+  kLeave,        // nothing more will be offered
+  // Server to worker.
+  kJoined = 192,  // payload: JoinedSwamp
+  kRefused,       // payload: why, for people; there is no use in trying again
+  kFenced,        // another process has this worker's place, or the server has forgotten it
+  kVerdict,       // sequence: the offer; place: version; detail: VerdictKind; payload: loss f64,
+                  // reason
+  kNothing,       // sequence: the pull's id; there is no model for this worker
+  kModel,         // sequence: the pull's id; place: version; payload: score f64; kValues follow
+  kValues,        // sequence: the pull's id; place; payload: float32
+  kGoodbye,       // answer to kLeave, once all offers of this worker are judged
+};
+
+enum class PullKind : std::uint32_t {
+  kPolicy,  // what the policy gives, or nothing
+  kStart,   // the best model, or worker 0's initial values; waits for these
+  kFinal,   // the best model when all others are done and nothing is left to judge, or nothing
+};
+
+// Values travel in pieces of so many bytes at most.
+inline constexpr std::size_t kSwampPieceBytes = std::size_t{128} << 10;
+
+// A worker sends an offer only when fewer than so many before it are without a verdict.
+inline constexpr std::uint64_t kOfferWindow = 8;
+// So many more wait in the client; the next one waits with its worker.
+inline constexpr std::size_t kUnsentOffers = 2;
+
+struct JoinedSwamp {
+  std::uint64_t incarnation = 0;
+  std::uint64_t lineage = 0;  // of the state; another after a restart without its state
+  bool initialized = false;   // somebody has brought the initial values
+  // Offers that the server has, or has judged (their verdicts follow): need not be sent again.
+  std::vector<std::uint64_t> known = {};
+  friend bool operator==(const JoinedSwamp&, const JoinedSwamp&) = default;
+};
+
+Bytes encode(const JoinedSwamp& body);
+// Throws PeerError, as all below.
+JoinedSwamp decode_joined_swamp(std::span<const std::byte> payload);
+
+struct OfferBody {
+  double claim = 0;
+  // Offers before this one whose verdicts the worker has not got, ascending: fewer than
+  // kOfferWindow. Verdicts of others the server may forget.
+  std::vector<std::uint64_t> open = {};
+  friend bool operator==(const OfferBody&, const OfferBody&) = default;
+};
+
+Bytes encode(const OfferBody& body);
+OfferBody decode_offer(std::span<const std::byte> payload, std::uint64_t sequence);
+
+Bytes encode_number(double number);
+double decode_number(std::span<const std::byte> payload);  // of exactly eight bytes
+
+// A verdict as header and payload, and back.
+FrameHeader verdict_header(const OfferVerdict& verdict);
+Bytes encode_payload(const OfferVerdict& verdict);
+OfferVerdict decode_verdict(const FrameHeader& header, std::span<const std::byte> payload);
+
+}  // namespace cohort

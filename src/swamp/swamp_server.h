@@ -1,0 +1,71 @@
+// A best-model server at work: the state machine of swamp/best_model_server.h behind a listener,
+// its examiner in a thread of its own, and what it accepted on disk.
+//
+// Three threads: one talks to the workers, one examines, one writes. Examining holds up neither
+// offers nor pulls. Many servers may live in one process.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "network/listener.h"
+#include "swamp/best_model_server.h"
+#include "swamp/examiner.h"
+#include "swamp/swamp_spec.h"
+
+namespace cohort {
+
+struct SwampServerOptions {
+  ListenerOptions listener;
+  std::filesystem::path state_dir = {};  // empty: nothing survives a restart
+  int workers = 0;                       // ranks from here on are refused; 0: the first worker says
+  std::chrono::nanoseconds idle_exit = std::chrono::minutes(10);  // without any worker
+  std::chrono::nanoseconds evict_after = std::chrono::milliseconds(2500);
+  std::chrono::nanoseconds late_start = std::chrono::seconds(30);  // best_model_server.h
+  std::function<void(const std::string&)> log = {};                // a line for people
+  // A model is the best now, and durable where there is a state_dir. On the examiner's thread, in
+  // the order of versions, before run() returns. Not of the one that a restarted server begins
+  // with. An exception is logged.
+  std::function<void(std::uint64_t version, double loss, std::span<const float> values)> accepted =
+      {};
+  // On the examiner's thread, once, when the first worker has said what the job is. What it throws
+  // ends the server: workers are told, and run() throws it.
+  std::function<std::unique_ptr<Examiner>(const SwampSpec&)> make_examiner = {};
+};
+
+struct SwampReport {
+  std::string reason;  // why it ended
+  SwampCounters counters;
+  std::uint64_t version = 0;  // of the best model
+  double score = 0;           // what pullers were told of it; infinity when there is none
+  double loss = 0;            // as it was examined; likewise
+  Refusals refusals;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+};
+
+class SwampServer {
+ public:
+  // Listens from here on; what was kept in state_dir is loaded. Throws ConfigError or FileError.
+  explicit SwampServer(SwampServerOptions options);
+  ~SwampServer();  // without a word, as if it had been killed, if run() has not ended
+  SwampServer(const SwampServer&) = delete;
+  SwampServer& operator=(const SwampServer&) = delete;
+
+  const Address& address() const;
+
+  // Serves until the job is over or `stop` is true. Called once.
+  SwampReport run(const std::atomic<bool>& stop);
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace cohort

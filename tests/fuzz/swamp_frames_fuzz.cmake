@@ -1,0 +1,3 @@
+if(TARGET cohort_swamp)
+  cohort_fuzzer(swamp_frames SOURCES swamp_frames_fuzz.cpp DEPENDS swamp)
+endif()
