@@ -177,19 +177,55 @@ void merge_json(RunConfig& config, std::string_view text, const std::string& sou
   config = merged;
 }
 
+namespace {
+
+void only_with(bool idle, const std::string& flag, const std::string& need) {
+  if (idle) throw ConfigError("--" + flag + " does nothing without " + need + ": leave it out");
+}
+
+void check_swamp(const RunConfig& config) {
+  const RunConfig usual;
+  const bool swamp = config.method == "swamp";
+  const bool validated = swamp && config.swamp_server == "validated";
+  const std::string with_swamp = "--method swamp";
+  only_with(!swamp && config.swamp_server != usual.swamp_server, "swamp-server", with_swamp);
+  only_with(!swamp && config.free_trial_steps != usual.free_trial_steps, "free-trial-steps",
+            with_swamp);
+  only_with(!swamp && config.pull_probability != usual.pull_probability, "pull-probability",
+            with_swamp);
+  only_with(!swamp && config.crossover_probability != 0, "crossover-probability", with_swamp);
+  only_with(!validated && config.validation_size != usual.validation_size, "validation-size",
+            with_swamp + " --swamp-server validated");
+  only_with(!validated && config.swamp_hysteresis != usual.swamp_hysteresis, "swamp-hysteresis",
+            with_swamp + " --swamp-server validated");
+  only_with((!swamp || validated) && config.check_samples != usual.check_samples, "check-samples",
+            with_swamp + " --swamp-server fifo or latest");
+  if (!swamp) return;
+  if (config.partition != "none" && config.partition != "all") {
+    throw ConfigError(
+        "--method swamp lets every worker go through all training data: leave out "
+        "--partition " +
+        config.partition);
+  }
+  if (config.accumulate > 1) {
+    throw ConfigError("--method swamp takes one forward pass a step: leave out --accumulate");
+  }
+}
+
+}  // namespace
+
 void check_config(const RunConfig& config) {
-  const auto only_with = [](bool idle, const std::string& flag, const std::string& need) {
-    if (idle) throw ConfigError("--" + flag + " does nothing without " + need + ": leave it out");
-  };
+  check_swamp(config);
   only_with(config.nesterov && config.optimizer != "sgd", "nesterov", "--optimizer sgd");
   only_with(config.average_every > 1 && config.method != "all-reduce", "average-every",
             "--method all-reduce");
   const bool servers = config.method == "parameter-server";
   const std::string with_servers = "--method parameter-server";
-  only_with(!servers && config.servers != "1", "servers", with_servers);
+  const bool swamp = config.method == "swamp";
+  only_with(!servers && !swamp && config.servers != "1", "servers", with_servers);
   only_with(!servers && config.server_mode != "sync", "server-mode", with_servers);
   only_with(!servers && config.wire != "float32", "wire", with_servers);
-  only_with(!servers && config.rank >= 0, "rank", with_servers);
+  only_with(!servers && !swamp && config.rank >= 0, "rank", with_servers);
   only_with(config.backup_workers > 0 && !(servers && config.server_mode == "sync"),
             "backup-workers", with_servers + " --server-mode sync");
   only_with(config.delay_compensation > 0 && !(servers && config.server_mode != "sync"),
@@ -199,10 +235,10 @@ void check_config(const RunConfig& config) {
         "--clip-norm needs the whole gradient in one place, which no parameter "
         "server has: leave it out, or use --method all-reduce");
   }
-  if (servers && config.batch_norm != "rank-0") {
+  if ((servers || swamp) && config.batch_norm != "rank-0") {
     throw ConfigError("--batch-norm " + config.batch_norm +
-                      " needs workers that keep in step, "
-                      "which --method parameter-server's do not: leave it out");
+                      " needs workers that keep in step, which --method " + config.method +
+                      "'s do not: leave it out");
   }
   only_with(config.base_batch > 0 && config.lr_scaling == "none", "base-batch", "--lr-scaling");
   only_with(config.warmup_from > 0 && config.warmup_epochs == 0, "warmup-from", "--warmup-epochs");

@@ -48,6 +48,15 @@ struct RunConfig {
   std::int64_t replay_window = 256;
   std::int64_t rank = -1;
 
+  // Swamp
+  std::string swamp_server = "validated";
+  std::int64_t free_trial_steps = 10;
+  double pull_probability = 0.5;
+  double crossover_probability = 0;
+  std::int64_t validation_size = 1000;
+  double swamp_hysteresis = 1;
+  std::int64_t check_samples = 320;
+
   // The network
   std::string job;
   std::string meet;
@@ -119,6 +128,8 @@ struct RunConfig {
   std::int64_t record_every = 50;
   std::int64_t checkpoint_every = 0;
   std::int64_t keep = 2;
+  std::int64_t dump_every = 0;
+  std::int64_t keep_dumps = 200;
 
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };

@@ -88,6 +88,11 @@ OptimizerOptions optimizer_options(const RunConfig& config) {
           .epsilon = config.epsilon};
 }
 
+// Whether every worker goes through the whole training set, in an order of its own.
+bool trains_on_everything(const RunConfig& config) {
+  return config.partition == "all" || config.method == "swamp";
+}
+
 StatisticsPolicy statistics_policy(const std::string& name) {
   if (name == "mean") return StatisticsPolicy::kMean;
   return name == "synchronised" ? StatisticsPolicy::kSynchronised : StatisticsPolicy::kFirstRank;
@@ -191,13 +196,23 @@ std::int64_t batch_of_all(const RunConfig& config, int workers) {
   return config.batch * config.accumulate * (config.method == "data-parallel" ? 1 : workers);
 }
 
+std::int64_t validation_size(const RunConfig& config, const Dataset& train) {
+  if (config.method != "swamp" || config.swamp_server != "validated") return 0;
+  if (config.validation_size * 2 > train.size()) {
+    throw ConfigError("--validation-size " + std::to_string(config.validation_size) +
+                      " leaves too little to train on: there are " + std::to_string(train.size()) +
+                      " samples");
+  }
+  return config.validation_size;
+}
+
 SampleOrder sample_order(const RunConfig& config, const Dataset& train, const WorkerPlace& place,
                          const OrderStart& start) {
-  if (config.partition == "all") {
+  if (trains_on_everything(config)) {
     // As if alone; the first worker's order is that of a run with one worker.
     const auto seed = static_cast<Seed>(config.seed);
     const auto rank = static_cast<std::uint64_t>(place.rank);
-    return SampleOrder({.samples = train.size(),
+    return SampleOrder({.samples = train.size() - validation_size(config, train),
                         .batch_of_all = config.batch * config.accumulate,
                         .seed = rank == 0 ? seed : derive_seed(seed, "order of a worker", {rank}),
                         .shuffle = config.shuffle,
@@ -227,6 +242,10 @@ MethodOptions method_options(const RunConfig& config, const Membership& member) 
   options.tune_buckets = config.bucket == "auto";
   options.statistics = statistics_policy(config.batch_norm);
   options.average_every = config.average_every;
+  options.swamp = {.free_trial_steps = config.free_trial_steps,
+                   .pull_probability = config.pull_probability,
+                   .crossover_probability = config.crossover_probability,
+                   .seed = static_cast<Seed>(config.seed)};
   options.compare_every = config.check_replicas;
   options.patience = patience(config);
   return options;
@@ -259,28 +278,14 @@ ScheduleOptions schedule_options(const RunConfig& config, const SampleOrder& ord
 // Settings that are a worker's own affair; in all others the workers of a job agree.
 std::string common_settings(const RunConfig& config) {
   nlohmann::json settings = to_json(config);
-  for (const char* own : {"rank",
-                          "servers",
-                          "engine",
-                          "device",
-                          "world",
-                          "threads",
-                          "memory-format",
-                          "init",
-                          "data-dir",
-                          "loader-threads",
-                          "job",
-                          "meet",
-                          "token-file",
-                          "tls-dir",
-                          "insecure",
-                          "peer-timeout",
-                          "replay-window",
-                          "eval-every",
-                          "eval-batch",
-                          "record-every",
-                          "checkpoint-every",
-                          "keep"}) {
+  for (const char* own : {"rank",           "servers",       "engine",
+                          "device",         "world",         "threads",
+                          "memory-format",  "init",          "data-dir",
+                          "loader-threads", "job",           "meet",
+                          "token-file",     "tls-dir",       "insecure",
+                          "peer-timeout",   "replay-window", "eval-every",
+                          "eval-batch",     "record-every",  "checkpoint-every",
+                          "keep",           "dump-every",    "keep-dumps"}) {
     settings.erase(own);
   }
   return settings.dump();
@@ -295,6 +300,10 @@ std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const Samp
 }
 
 ServerAccess server_access(const RunConfig& config, const SampleOrder& order, ServerAccess access) {
+  access.swamp = {.workers = static_cast<int>(config.workers),
+                  .policy = config.swamp_server,
+                  .hysteresis = config.swamp_hysteresis,
+                  .settings = common_settings(config)};
   JobSpec& spec = access.spec;
   spec.workers = static_cast<int>(config.workers);
   spec.mode = parse_server_mode(config.server_mode);
@@ -335,7 +344,7 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   const std::int64_t pass = (order.batch_size() + config.accumulate - 1) / config.accumulate;
   options.step = {.seed = static_cast<Seed>(config.seed),
                   .rank = place.rank,
-                  .workers = config.partition == "all" ? 1 : place.size,
+                  .workers = trains_on_everything(config) ? 1 : place.size,
                   .label_smoothing = config.label_smoothing,
                   .pass_samples = config.accumulate > 1 ? pass : 0,
                   .passes = (order.batch_size() + pass - 1) / pass,
@@ -346,6 +355,7 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   options.eval_every_epochs = config.eval_every;
   options.checkpoint_every_steps = config.checkpoint_every;
   options.record_every_steps = config.record_every;
+  options.dump_every_steps = config.dump_every;
   options.agree_every_steps = config.average_every;
   options.target_accuracy = config.target_accuracy;
   options.loader_threads = static_cast<int>(config.loader_threads);

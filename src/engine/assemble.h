@@ -51,6 +51,10 @@ ReplicaOptions replica_options(const RunConfig& config, const Model& model, at::
 SampleOrder sample_order(const RunConfig& config, const Dataset& train, const WorkerPlace& place,
                          const OrderStart& start = {});
 
+// How many samples at the end of the training set workers leave alone, for comparisons of their
+// models. Throws ConfigError when too few are left.
+std::int64_t validation_size(const RunConfig& config, const Dataset& train);
+
 // How long to wait for a worker that is late.
 std::chrono::nanoseconds patience(const RunConfig& config);
 

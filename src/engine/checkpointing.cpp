@@ -140,6 +140,26 @@ Snapshot::Snapshot(Replica& replica, UpdateMethod& method, Step step, nlohmann::
 
 Snapshot::~Snapshot() = default;
 
+DumpContent copy_model(Replica& replica) {
+  class Copier final : public StateVisitor {
+   public:
+    void tensor(const std::string& name, const at::Tensor& value) override {
+      at::Tensor copy = value.detach().cpu().contiguous();
+      if (copy.is_alias_of(value)) copy = copy.clone();
+      kept->push_back(std::move(copy));
+      content.tensors.push_back(view_of(name, kept->back()));
+    }
+    void number(const std::string&, std::int64_t&) override {}
+
+    std::shared_ptr<std::vector<at::Tensor>> kept = std::make_shared<std::vector<at::Tensor>>();
+    DumpContent content;
+  };
+  Copier copier;
+  replica.visit_model(copier);
+  copier.content.memory = copier.kept;
+  return std::move(copier.content);
+}
+
 void restore(const LoadedCheckpoint& checkpoint, Replica& replica, UpdateMethod& method) {
   const nlohmann::json numbers = checkpoint.extra.value("numbers", nlohmann::json::object());
   restore_model(checkpoint.model, (checkpoint.folder / "model.safetensors").string(), replica);

@@ -10,6 +10,7 @@
 #include "methods/replica.h"
 #include "methods/update_method.h"
 #include "storage/checkpoint.h"
+#include "storage/dump_writer.h"
 
 namespace cohort {
 
@@ -27,6 +28,9 @@ class Snapshot {
   std::vector<at::Tensor> kept_;  // owns what the contents point to
   CheckpointContents contents_;
 };
+
+// A copy of the model for a dump.
+DumpContent copy_model(Replica& replica);
 
 // Puts a checkpoint back into a replica and method built for the same configuration. Throws
 // FileError when a tensor is missing, of another shape or superfluous.

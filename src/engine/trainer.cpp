@@ -155,13 +155,16 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
       stop_noted_ = true;
     }
     const std::int64_t epochs = parts_.order.epochs_ended_at(done_);
-    const bool evaluation = evaluates_now();
-    const bool checkpoint = options_.checkpoint_every_steps > 0
-                                ? done_ % options_.checkpoint_every_steps == 0
-                                : epochs > 0;
+    // After the last step run() does both, once the method has finished.
+    const bool last = done_ >= options_.total_steps;
+    const bool evaluation = !last && evaluates_now();
+    const bool checkpoint =
+        !last && (options_.checkpoint_every_steps > 0 ? done_ % options_.checkpoint_every_steps == 0
+                                                      : epochs > 0);
     const bool record = options_.record_when ? options_.record_when(done_)
                                              : done_ % options_.record_every_steps == 0;
     if (record || evaluation || checkpoint) step.check_losses();  // never save what diverged
+    dump_if_due();
     if (record) record_steps();
     if (evaluation) evaluate_now();
     if (checkpoint) checkpoint_now();
@@ -192,6 +195,18 @@ void Trainer::one_step(Loader& loader, TrainingStep& step) {
   ++outcome_.steps_now;
   if (outcome_.steps_now == 1) outcome_.first_step_seconds = seconds_between(start_, Clock::now());
   parts_.progress.step(done_);
+}
+
+void Trainer::dump_if_due() {
+  if (parts_.dumps == nullptr || options_.dump_every_steps == 0) return;
+  const Step index = done_ - 1;
+  const Step per_epoch = parts_.order.steps_per_epoch();
+  if (index % per_epoch % options_.dump_every_steps != 0) return;
+  DumpName name;
+  name.worker = options_.step.rank;
+  name.epoch = index / per_epoch;
+  name.batch = index % per_epoch;
+  parts_.dumps->write(name, copy_model(parts_.replica));
 }
 
 void Trainer::record_steps() {

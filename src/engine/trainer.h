@@ -26,6 +26,7 @@
 #include "metrics/metrics_sink.h"
 #include "schedules/learning_rate.h"
 #include "storage/checkpoint_store.h"
+#include "storage/dump_writer.h"
 
 namespace cohort {
 
@@ -45,6 +46,7 @@ struct TrainerParts {
   std::function<Traffic()> traffic = nullptr;  // of this worker so far
   CheckpointStore* checkpoints = nullptr;      // null: this worker writes none
   std::function<std::uint64_t()> metrics_bytes = nullptr;  // what a checkpoint notes of the log
+  DumpWriter* dumps = nullptr;                             // null: this worker dumps no models
 };
 
 struct TrainerOptions {
@@ -56,6 +58,7 @@ struct TrainerOptions {
   bool save_checkpoints = true;        // the same for all workers, whoever writes
   Step checkpoint_every_steps = 0;     // 0: at the end of every epoch
   Step record_every_steps = 50;
+  Step dump_every_steps = 0;                        // of an epoch, from its first on; 0: never
   std::function<bool(Step)> record_when = nullptr;  // instead: after which steps
   // Instead of eval_every_epochs, and whether at the end: after which steps.
   std::function<bool(Step)> evaluate_when = nullptr;
@@ -107,6 +110,7 @@ class Trainer {
   enum class Occasion { kOnTheWay, kLast };
   void checkpoint_now(Occasion occasion = Occasion::kOnTheWay);
   bool save(bool best, Occasion occasion);
+  void dump_if_due();
   void event(const char* name, const std::string& detail);
   double epoch_at(Step step) const;
   double now() const;

@@ -1,5 +1,6 @@
 #include "engine/training_step.h"
 
+#include <c10/core/GradMode.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -25,51 +26,77 @@ TrainingStep::~TrainingStep() { replica_.set_gradient_listener(nullptr); }
 void TrainingStep::run(const BatchTensors& batch, std::int64_t samples_of_all, const StepInfo& info,
                        ClassificationSums& sums, StepTimes& times) {
   info_ = info;
+  StepKind kind = StepKind::kTrain;
   {
     const StopWatch watch(times.exchange_seconds);
-    method_.before_step(replica_);
+    kind = method_.before_step(replica_);
   }
   {
     const StopWatch watch(times.compute_seconds);
-    model_.store().generator().set_current_seed(derive_seed(
-        options_.seed, "dropout",
-        {static_cast<std::uint64_t>(options_.rank), static_cast<std::uint64_t>(info.step)}));
-    replica_.begin_step();
-    const std::int64_t samples = batch.labels.size(0);
-    const std::int64_t pass_samples =
-        options_.pass_samples > 0 ? options_.pass_samples : std::max<std::int64_t>(1, samples);
-    std::int64_t passes = (samples + pass_samples - 1) / pass_samples;
-    // Layers that exchange statistics need every worker in every pass, also one without samples.
-    if (model_.store().statistics_sum()) passes = std::max(passes, options_.passes);
-    // The plain mean over workers of gradients weighted so is the gradient of the whole batch's
-    // mean. Exactly 1 but for an epoch's last batch.
-    const double weight = static_cast<double>(samples * options_.workers) /
-                          static_cast<double>(std::max<std::int64_t>(1, samples_of_all));
-    for (std::int64_t pass = 0; pass < passes; ++pass) {
-      replica_.begin_pass(pass + 1 == passes);
-      const std::int64_t begin = std::min(pass * pass_samples, samples);
-      const std::int64_t size = std::min(pass_samples, samples - begin);
-      const BatchTensors part = passes == 1 ? batch
-                                            : BatchTensors{batch.inputs.narrow(0, begin, size),
-                                                           batch.labels.narrow(0, begin, size)};
-      if (size == 0) {
-        empty_pass(part);
-      } else {
-        one_pass(part, weight * (static_cast<double>(size) / static_cast<double>(samples)), sums);
-      }
+    if (kind == StepKind::kProbe) {
+      probe(batch, sums);
+    } else {
+      gradients_of(batch, samples_of_all, sums);
     }
-    replica_.finish_backward();
     synchronize(options_.device);
   }
   const double updated_before = replica_.update_seconds();
   const Clock::time_point start = Clock::now();
-  method_.update(replica_, info);
+  method_.update(replica_, info_);
   synchronize(options_.device);
   const double both = seconds_between(start, Clock::now());
   const double update =
       options_.device.is_cpu() ? replica_.update_seconds() - updated_before : both;
   times.update_seconds += update;
   times.exchange_seconds += both - update;
+}
+
+// Only looked at, not learnt from.
+void TrainingStep::probe(const BatchTensors& batch, ClassificationSums& sums) {
+  const c10::NoGradGuard no_grad;
+  seed_dropout();
+  const at::Tensor logits = model_.forward(batch.inputs);
+  const at::Tensor loss =
+      classification_loss(model_, logits, batch.labels, options_.label_smoothing);
+  info_.loss = loss.item<double>();
+  check_loss(info_.loss, info_);
+  sums.add(loss, logits, batch.labels);
+}
+
+void TrainingStep::seed_dropout() {
+  model_.store().generator().set_current_seed(derive_seed(
+      options_.seed, "dropout",
+      {static_cast<std::uint64_t>(options_.rank), static_cast<std::uint64_t>(info_.step)}));
+}
+
+void TrainingStep::gradients_of(const BatchTensors& batch, std::int64_t samples_of_all,
+                                ClassificationSums& sums) {
+  seed_dropout();
+  replica_.begin_step();
+  const std::int64_t samples = batch.labels.size(0);
+  const std::int64_t pass_samples =
+      options_.pass_samples > 0 ? options_.pass_samples : std::max<std::int64_t>(1, samples);
+  std::int64_t passes = (samples + pass_samples - 1) / pass_samples;
+  // Layers that exchange statistics need every worker in every pass, also one without samples.
+  if (model_.store().statistics_sum()) passes = std::max(passes, options_.passes);
+  // The plain mean over workers of gradients weighted so is the gradient of the whole batch's
+  // mean. Exactly 1 but for an epoch's last batch.
+  const double weight = static_cast<double>(samples * options_.workers) /
+                        static_cast<double>(std::max<std::int64_t>(1, samples_of_all));
+  for (std::int64_t pass = 0; pass < passes; ++pass) {
+    replica_.begin_pass(pass + 1 == passes);
+    const std::int64_t begin = std::min(pass * pass_samples, samples);
+    const std::int64_t size = std::min(pass_samples, samples - begin);
+    const BatchTensors part = passes == 1 ? batch
+                                          : BatchTensors{batch.inputs.narrow(0, begin, size),
+                                                         batch.labels.narrow(0, begin, size)};
+    if (size == 0) {
+      empty_pass(part);
+    } else {
+      one_pass(part, weight * (static_cast<double>(size) / static_cast<double>(samples)), sums);
+    }
+  }
+  replica_.finish_backward();
 }
 
 void TrainingStep::one_pass(const BatchTensors& batch, double share, ClassificationSums& sums) {

@@ -53,6 +53,10 @@ class TrainingStep {
   void check_losses();
 
  private:
+  void gradients_of(const BatchTensors& batch, std::int64_t samples_of_all,
+                    ClassificationSums& sums);
+  void probe(const BatchTensors& batch, ClassificationSums& sums);
+  void seed_dropout();
   void one_pass(const BatchTensors& batch, double share, ClassificationSums& sums);
   void empty_pass(const BatchTensors& batch);
   void check_loss(double loss, const StepInfo& info) const;

@@ -32,7 +32,7 @@ class AllReduce final : public UpdateMethod {
     plan({});
   }
 
-  void before_step(Replica&) override {}
+  StepKind before_step(Replica&) override { return StepKind::kTrain; }
 
   void gradients_ready(Replica& replica, Range range) override {
     if (alone() || local_steps()) return;

@@ -18,7 +18,7 @@ class DataParallel final : public UpdateMethod {
     copy_from_first_rank(replica, *options_.control, deadline());
   }
 
-  void before_step(Replica&) override {}
+  StepKind before_step(Replica&) override { return StepKind::kTrain; }
 
   void gradients_ready(Replica&, Range) override {}
 

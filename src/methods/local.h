@@ -11,7 +11,7 @@ namespace cohort {
 class Local final : public UpdateMethod {
  public:
   void start(Replica&) override {}
-  void before_step(Replica&) override {}
+  StepKind before_step(Replica&) override { return StepKind::kTrain; }
   void gradients_ready(Replica&, Range) override {}
   void update(Replica& replica, const StepInfo& info) override;
   void settle(Replica&) override {}

@@ -1,4 +1,5 @@
-// How a worker reaches its parameter servers, and what it tells them about the job.
+// How a worker reaches its servers (parameter servers, or one that keeps the best model), and what
+// it tells them about the job.
 #pragma once
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include "network/identity.h"
 #include "server/job_spec.h"
 #include "server/layout.h"
+#include "swamp/swamp_spec.h"
 
 namespace cohort {
 
@@ -24,6 +26,8 @@ struct ServerAccess {
   Sharding sharding = Sharding::kSliced;
   double weight_decay = 0;
   bool decay_normalization = true;
+
+  SwampSpec swamp = {};  // of --method swamp; likewise
 
   std::size_t window_bytes = std::size_t{256} << 20;
   bool wait_for_others = true;  // worker 0 ends when all have: the model is then everybody's

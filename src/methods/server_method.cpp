@@ -82,7 +82,10 @@ class ServerMethod final : public UpdateMethod {
     expect_all();
   }
 
-  void before_step(Replica& replica) override { finish_step(replica); }
+  StepKind before_step(Replica& replica) override {
+    finish_step(replica);
+    return StepKind::kTrain;
+  }
 
   void gradients_ready(Replica& replica, Range range) override {
     // On a device they are copied when all are there.

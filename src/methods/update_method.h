@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <limits>
 #include <string_view>
 
 #include "collectives/collectives.h"
@@ -24,9 +25,17 @@ namespace cohort {
 struct ServerAccess;  // server_access.h
 class ServerLog;      // server_log.h
 
+// What a method wants of the next batch.
+enum class StepKind {
+  kTrain,  // its gradient
+  kProbe,  // only its loss: there is no backward pass, and gradients() mean nothing
+};
+
 struct StepInfo {
   Step step = 0;  // counted from 0 over the whole run, also after a resume
   double lr = 0;  // what the schedule gives for it
+  // Of a probe: the mean over its batch. The losses of other steps are not read from their device.
+  double loss = std::numeric_limits<double>::quiet_NaN();
 };
 
 class UpdateMethod {
@@ -36,16 +45,16 @@ class UpdateMethod {
   // Called once before the first step, also of a resumed run. Afterwards all replicas are equal.
   virtual void start(Replica& replica) = 0;
 
-  // Called before the forward pass of every step. Afterwards parameters() are those to train on: a
-  // method may have left them on their way while the batch was loaded.
-  virtual void before_step(Replica& replica) = 0;
+  // Called before the forward pass of every step, perhaps more than once. Afterwards parameters()
+  // are those to train on: a method may have left them on their way while the batch was loaded.
+  virtual StepKind before_step(Replica& replica) = 0;
 
   // Called while backward runs, in the order gradients become complete, once for every range of
   // the arena: what a method may send early.
   virtual void gradients_ready(Replica& replica, Range range) = 0;
 
-  // Called after backward. Turns gradients() into the parameters for the next step, which
-  // before_step() or settle() may have to wait for.
+  // Called after backward. Turns gradients() (of a probe: info.loss) into the parameters for the
+  // next step, which before_step() or settle() may have to wait for.
   virtual void update(Replica& replica, const StepInfo& info) = 0;
 
   // Finishes what is in flight: before an evaluation, a checkpoint and the end.
@@ -65,6 +74,14 @@ enum class StatisticsPolicy {
   kSynchronised,  // they never differ: the layers exchange them in every pass
 };
 
+// When a worker of --method swamp offers its model and when it takes another's.
+struct SwampTrials {
+  std::int64_t free_trial_steps = 10;
+  double pull_probability = 0;
+  double crossover_probability = 0;
+  Seed seed = 1;
+};
+
 // What a method is built from. Everything pointed to outlives the method.
 struct MethodOptions {
   Rank rank = 0;
@@ -74,13 +91,14 @@ struct MethodOptions {
   bool gradients_on_device = false;       // Membership's
   Activity* activity = nullptr;           // null: nobody asks
   ArrivalLog* arrivals = nullptr;         // null: nobody asks
-  const ServerAccess* servers = nullptr;  // of parameter-server; null for the others
+  const ServerAccess* servers = nullptr;  // of methods with servers; null for the others
   ServerLog* server_log = nullptr;        // null: nobody asks
 
   BucketSizes buckets = {};
   bool tune_buckets = false;  // find buckets.bytes by measuring the first steps
   StatisticsPolicy statistics = StatisticsPolicy::kFirstRank;
   Step average_every = 1;  // steps that each rank takes alone before the models are averaged
+  SwampTrials swamp = {};
   Step compare_every = 0;  // steps between comparisons of the replicas; 0: never
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a rank that is late
 
@@ -92,6 +110,9 @@ struct MethodOptions {
 // Whether the workers of a method take every step together, so that all may be asked something
 // between two steps. Others are asked nothing: each goes its own way.
 bool keeps_workers_in_step(std::string_view method);
+
+// Whether the workers' models are different ones, so that each is worth looking at.
+bool workers_have_own_models(std::string_view method);
 
 using MethodRegistry = Registry<UpdateMethod, const MethodOptions&>;
 const MethodRegistry& methods();

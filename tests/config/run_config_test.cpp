@@ -47,7 +47,7 @@ std::string another_value(const ConfigField& each) {
   const std::string usual = field_text(RunConfig{}, each);
   if (!each.choices.empty()) return each.choices.back();
   for (const char* candidate :
-       {"something", "true", "false", "1.5,2.25", "3", "4", "0.5", "0.25"}) {
+       {"something", "true", "false", "1.5,2.25", "3", "4", "0.5", "0.25", "500"}) {
     RunConfig config;
     try {
       set_field(config, each, candidate);

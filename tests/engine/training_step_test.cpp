@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "core/error.h"
@@ -27,6 +28,49 @@ at::Tensor after_steps(const BatchTensors& batch, std::int64_t accumulate,
   for (const Step number : steps) step.run(batch, batch.labels.size(0), {number, 0.1}, sums, times);
   EXPECT_EQ(sums.values().samples, batch.labels.size(0) * static_cast<std::int64_t>(steps.size()));
   return replica.parameters().clone();
+}
+
+// Asks for a probe in every second step and keeps what it is told.
+class Prober final : public UpdateMethod {
+ public:
+  void start(Replica&) override {}
+  StepKind before_step(Replica&) override {
+    return updates % 2 == 1 ? StepKind::kProbe : StepKind::kTrain;
+  }
+  void gradients_ready(Replica&, Range) override { ++ranges; }
+  void update(Replica& replica, const StepInfo& info) override {
+    losses.push_back(info.loss);
+    if (updates++ % 2 == 0) replica.apply_gradients(info.lr);
+  }
+  void settle(Replica&) override {}
+  void finish(Replica&) override {}
+  void visit_state(StateVisitor&) override {}
+
+  int updates = 0;
+  int ranges = 0;
+  std::vector<double> losses;
+};
+
+TEST(TrainingStep, LearnsNothingFromAProbeButItsLoss) {
+  const ArrayDataset data = small_images(24);
+  const BatchTensors batch = batch_of(data, 0, 24);
+  PlainModel model;
+  Replica replica(model, {});
+  Prober prober;
+  TrainingStep step(model, replica, prober, {});
+  ClassificationSums sums;
+  StepTimes times;
+  step.run(batch, 24, {0, 0.1}, sums, times);
+  const at::Tensor trained = replica.parameters().clone();
+  const int ranges = prober.ranges;
+  ClassificationSums probed;
+  step.run(batch, 24, {1, 0.1}, probed, times);
+  EXPECT_TRUE(replica.parameters().equal(trained));
+  EXPECT_EQ(prober.ranges, ranges);
+  ASSERT_EQ(prober.losses.size(), 2U);
+  EXPECT_TRUE(std::isnan(prober.losses[0]));
+  EXPECT_NEAR(prober.losses[1], probed.values().loss / 24, 1e-6);
+  EXPECT_LT(prober.losses[1], sums.values().loss / 24);  // the step before has helped
 }
 
 TEST(TrainingStep, InPartsEqualsOnePassOverTheWholeBatch) {

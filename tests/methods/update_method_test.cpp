@@ -13,7 +13,7 @@ namespace {
 class CountingMethod final : public UpdateMethod {
  public:
   void start(Replica&) override { ++starts; }
-  void before_step(Replica&) override {}
+  StepKind before_step(Replica&) override { return StepKind::kTrain; }
   void gradients_ready(Replica&, Range range) override { elements += range.size; }
   void update(Replica& replica, const StepInfo& info) override {
     replica.apply_gradients(info.lr);
