@@ -1,5 +1,7 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+
 #include "apps/command.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -14,34 +16,58 @@ struct PlotFlags {
   std::vector<std::string> runs;
   std::vector<std::string> outputs = {"curves.svg"};
   CurveOptions curves;
+  std::vector<std::string> y;  // as asked for; empty: what suits the runs
+  std::string x;               // likewise
+  std::string by;              // likewise
   std::string title;
   double width = 0;
   double height = 0;
   double scale = 2;
 };
 
-std::string course_names() {
-  std::vector<std::string> names;
-  for (const Course& course : courses()) names.push_back(course.name);
-  return join(names, ", ");
-}
-
 // All that can be wrong with the flags, before any file is read.
 void check_flags(const PlotFlags& flags) {
-  find_course(flags.curves.x);
-  for (const std::string& name : flags.curves.y) find_measure(name);
+  if (!flags.x.empty()) find_course(flags.x);
+  for (const std::string& name : flags.y) find_measure(name);
+  const std::vector<std::string> ways = {"run", "worker"};
+  if (!flags.by.empty() && std::find(ways.begin(), ways.end(), flags.by) == ways.end()) {
+    throw ConfigError(unknown_name("--by", flags.by, ways));
+  }
   for (const std::string& path : flags.outputs) check_picture_path(path);
+}
+
+// What was asked for; and for the rest, of one run whose dumped models have scores, these by
+// worker.
+CurveOptions options_for(const std::vector<RunRecords>& runs, const PlotFlags& flags) {
+  CurveOptions options = flags.curves;
+  const bool asks_for_dumps = std::all_of(flags.y.begin(), flags.y.end(), [](const auto& name) {
+    return find_measure(name).is_of_dumps();
+  });
+  const bool of_dumps =
+      runs.size() == 1 && !runs.front().dumps.empty() && asks_for_dumps && flags.by != "run";
+  if (of_dumps) {
+    const CurveOptions usual = dump_curve_options();
+    options.y = usual.y;
+    options.x = usual.x;
+    options.by = usual.by;
+    options.columns = usual.columns;
+  }
+  if (!flags.y.empty()) options.y = flags.y;
+  if (!flags.x.empty()) options.x = flags.x;
+  if (!flags.by.empty()) options.by = flags.by == "worker" ? CurvesBy::kWorker : CurvesBy::kRun;
+  return options;
 }
 
 void run_plot(const PlotFlags& flags) {
   check_flags(flags);
   std::vector<RunRecords> runs;
   for (const std::string& folder : flags.runs) runs.push_back(read_run(folder));
-  const LearningCurves curves = learning_curves(runs, flags.curves);
+  const CurveOptions options = options_for(runs, flags);
+  const LearningCurves curves = learning_curves(runs, options);
   for (const std::string& note : curves.notes) fmt::print(stderr, "note: {}\n", note);
   for (const std::string& path : flags.outputs) {
     write_picture(curves.figure, path, flags.scale);
-    fmt::print("{}: {} of {}\n", path, join(flags.curves.y, ", "),
+    fmt::print("{}: {} of {}\n", path, join(options.y, ", "),
                runs.size() == 1 ? flags.runs.front() : fmt::format("{} runs", runs.size()));
   }
 }
@@ -61,12 +87,16 @@ void add_plot(CLI::App& program, Invocation&) {
       ->allow_extra_args(false)
       ->capture_default_str();
   command
-      ->add_option("--y", curves.y,
-                   "what to draw, a panel each, separated by commas: " + measure_names())
+      ->add_option("--y", flags->y,
+                   "what to draw, a panel each, separated by commas [train-loss,test-top1; of one "
+                   "run with evaluated dumps dump-loss,dump-top1]: " +
+                       measure_names())
       ->delimiter(',')
-      ->allow_extra_args(false)
-      ->capture_default_str();
-  command->add_option("--x", curves.x, "against what: " + course_names())->capture_default_str();
+      ->allow_extra_args(false);
+  command->add_option("--x", flags->x, "against what [epoch; of dumps seconds]: " + course_names());
+  command->add_option("--by", flags->by,
+                      "one curve for each run, or for each worker and the server [run; of one "
+                      "run's dumps worker]: run, worker");
   command
       ->add_option("--label", curves.labels,
                    "name of a run in the legend, once for each run in order [the folder, or the "

@@ -106,9 +106,11 @@ std::vector<Tick> powers(const Interval& range, std::span<const double> factors,
 
 std::vector<Tick> logarithmic_ticks(const Interval& range, int most_ticks) {
   constexpr std::array<double, 3> kFine = {1, 2, 5};
+  constexpr std::array<double, 2> kHalf = {1, 3};
   constexpr std::array<double, 1> kWhole = {1};
   std::vector<Tick> ticks = powers(range, kFine, 1);
   if (ticks.size() < 3) return linear_ticks(range, most_ticks);  // hardly any factor between ends
+  if (ticks.size() > static_cast<std::size_t>(most_ticks)) ticks = powers(range, kHalf, 1);
   for (int every = 1; ticks.size() > static_cast<std::size_t>(most_ticks); ++every) {
     ticks = powers(range, kWhole, every);
   }
@@ -184,6 +186,11 @@ std::string short_number(double value) {
   std::string text = with_decimals(value, std::clamp(3 - before, 0, 6));
   if (magnitude < 0.01) text.erase(text.find_last_not_of('0') + 1);  // 0.0001, not 0.000100
   return text;
+}
+
+std::string fixed_number(double value, int decimals) {
+  if (!std::isfinite(value)) return std::isnan(value) ? "not a number" : "infinite";
+  return with_decimals(value, decimals);
 }
 
 }  // namespace cohort

@@ -45,10 +45,13 @@ Interval range_of(std::span<const double> values, Scale scale);
 Interval padded(const Interval& range, double share, Scale scale, const Interval& limits);
 
 // An axis over `range` with at most `most_ticks` (at least 2) round numbers: 1, 2 or 5 times a
-// power of ten apart; on a logarithmic scale powers of ten, or 1, 2 and 5 times these.
+// power of ten apart; on a logarithmic scale powers of ten, or 1 and 3, or 1, 2 and 5 times these.
 Axis make_axis(const Interval& range, Scale scale, int most_ticks);
 
 // `value` with about three digits that count, for people: 87.3, 0.355, 12,400, 1.2e-07.
 std::string short_number(double value);
+
+// With that many decimals and commas between thousands: 98.70, 12,400.
+std::string fixed_number(double value, int decimals);
 
 }  // namespace cohort

@@ -58,6 +58,7 @@ struct TextStyle {
   Colour colour;
   bool bold = false;
   TextAnchor anchor = TextAnchor::kStart;  // which part of the text stands at the given x
+  bool monospace = false;
 };
 
 class Canvas {

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "report/chart_layout.h"
-#include "report/curve_style.h"
+#include "report/text.h"
 
 namespace cohort {
 namespace {
@@ -18,7 +19,6 @@ constexpr Colour kQuiet = {100, 100, 100};
 constexpr Colour kAxisLine = {140, 140, 140};
 constexpr Colour kGridLine = {228, 228, 228};
 constexpr Colour kWhite = {255, 255, 255};
-constexpr double kLineWidth = 2;
 constexpr double kMarkerRadius = 3.6;
 constexpr double kMarkersACurve = 12;
 
@@ -45,6 +45,58 @@ std::vector<Part> parts_of(const Panel& panel, const PanelLayout& layout,
   }
   if (parts.back().empty()) parts.pop_back();
   return parts;
+}
+
+// The corners of the steps through the points, up to the place that `until` has.
+std::vector<Part> held(std::vector<Part> parts, double until) {
+  for (Part& part : parts) {
+    Part steps;
+    for (const Point& point : part) {
+      if (!steps.empty()) steps.push_back({point.x, steps.back().y});
+      steps.push_back(point);
+    }
+    part = std::move(steps);
+  }
+  if (!parts.empty() && parts.back().back().x < until) {
+    parts.back().push_back({until, parts.back().back().y});
+  }
+  return parts;
+}
+
+// What of the parts lies between the area's top and bottom.
+std::vector<Part> within(const std::vector<Part>& parts, const Rectangle& area) {
+  const auto is_inside = [&](const Point& point) {
+    return point.y >= area.top && point.y <= area.bottom();
+  };
+  const auto crossing = [](const Point& a, const Point& b, double y) {
+    return Point{a.x + (b.x - a.x) * (y - a.y) / (b.y - a.y), y};
+  };
+  std::vector<Part> kept;
+  for (const Part& part : parts) {
+    bool open = false;
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const bool inside = is_inside(part[i]);
+      if (i > 0 && part[i - 1].y != part[i].y) {
+        Part borders;
+        for (const double y : {area.top, area.bottom()}) {
+          if ((part[i - 1].y < y) != (part[i].y < y)) {
+            borders.push_back(crossing(part[i - 1], part[i], y));
+          }
+        }
+        if (part[i - 1].y > part[i].y) std::reverse(borders.begin(), borders.end());
+        for (const Point& border : borders) {
+          if (!open) kept.emplace_back();
+          kept.back().push_back(border);
+          open = !open;
+        }
+      }
+      if (!inside) continue;
+      if (!open) kept.emplace_back();
+      open = true;
+      kept.back().push_back(part[i]);
+    }
+  }
+  return kept;
 }
 
 // What is left of a part when no half unit of x keeps more than its first, lowest, highest and last
@@ -77,9 +129,8 @@ void draw_marker(Canvas& canvas, const CurveStyle& style, Point centre) {
 
 // Markers where few points make a curve; along a dense one every so often, each curve beginning
 // elsewhere so that markers of curves that run together stay apart.
-void draw_markers(Canvas& canvas, const std::vector<Part>& parts, std::size_t number,
-                  const Rectangle& area) {
-  const CurveStyle style = curve_style(number);
+void draw_markers(Canvas& canvas, const std::vector<Part>& parts, const CurveStyle& style,
+                  std::size_t number, const Rectangle& area) {
   const double spacing = area.width / kMarkersACurve;
   std::size_t count = 0;
   for (const Part& part : parts) count += part.size();
@@ -89,6 +140,7 @@ void draw_markers(Canvas& canvas, const std::vector<Part>& parts, std::size_t nu
   for (const Part& part : parts) {
     for (const Point& point : part) {
       if (part.size() > 1 && point.x < next) continue;
+      if (point.y < area.top || point.y > area.bottom()) continue;
       draw_marker(canvas, style, point);
       if (dense) next = std::max(next, point.x - spacing / 2) + spacing;
     }
@@ -107,10 +159,12 @@ void draw_axes(Canvas& canvas, const Panel& panel, const PanelLayout& layout) {
   for (const Tick& tick : layout.x.ticks) {
     const double x = area.left + layout.x.share(tick.value) * area.width;
     draw_line(canvas, {sharp(x), bottom}, {sharp(x), bottom + 4}, {kAxisLine, 1, 1, {}});
+    if (!layout.has_x_numbers) continue;
     canvas.text({x, area.bottom() + 17}, tick.text,
                 {kTickSize, kQuiet, false, TextAnchor::kMiddle});
   }
   draw_line(canvas, {area.left, bottom}, {area.right(), bottom}, {kAxisLine, 1, 1, {}});
+  if (!layout.has_x_numbers) return;
   canvas.text({area.left + area.width / 2, area.bottom() + 34}, panel.x_title,
               {kTickSize + 0.5, kQuiet, false, TextAnchor::kMiddle});
 }
@@ -136,13 +190,14 @@ void spread(std::vector<LastValue>& values, const Rectangle& area) {
   }
 }
 
-void draw_last_values(Canvas& canvas, const Panel& panel, const PanelLayout& layout) {
+void draw_last_values(Canvas& canvas, const Figure& figure, const Panel& panel,
+                      const PanelLayout& layout) {
   std::vector<LastValue> values;
   for (std::size_t i = 0; i < panel.curves.size(); ++i) {
     const std::vector<Part> parts = parts_of(panel, layout, panel.curves[i].points);
     if (parts.empty()) continue;
     values.push_back({parts.back().back().y, detail::last_value_text(panel, panel.curves[i]),
-                      curve_style(i).colour});
+                      figure.style(i).colour});
   }
   if (static_cast<double>(values.size()) * (kTickSize + 2) > layout.area.height) return;
   spread(values, layout.area);
@@ -152,10 +207,54 @@ void draw_last_values(Canvas& canvas, const Panel& panel, const PanelLayout& lay
   }
 }
 
-void draw_panel(Canvas& canvas, const Panel& panel, const PanelLayout& layout) {
+// The most that fits beside the panel's title.
+std::string cut_text(const Panel& panel, const PanelLayout& layout) {
+  const std::string count = std::to_string(layout.cut);
+  const double room = layout.area.right() - layout.title_baseline.x -
+                      text_width(panel.title, detail::kPanelTitleSize, true) - 2 * kTextGap;
+  for (const std::string& text :
+       {count + (layout.cut == 1 ? " early point off the axis" : " early points off the axis"),
+        count + " early off the axis"}) {
+    if (text_width(text, kTickSize) <= room) return text;
+  }
+  return "+ " + count + " early";
+}
+
+// Behind the thin ones the thick, which still show where they coincide.
+std::vector<std::size_t> drawing_order(const Figure& figure, const Panel& panel) {
+  std::vector<std::size_t> order(panel.curves.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return figure.style(a).width > figure.style(b).width;
+  });
+  return order;
+}
+
+void draw_curve(Canvas& canvas, const Figure& figure, const Panel& panel, const PanelLayout& layout,
+                std::size_t number) {
+  const Curve& curve = panel.curves[number];
+  const CurveStyle style = figure.style(number);
+  const std::vector<Part> points = parts_of(panel, layout, curve.points);
+  std::vector<Part> lines = points;
+  if (curve.held_until) {
+    lines = held(std::move(lines), layout.place({*curve.held_until, layout.y.range.low}).x);
+  }
+  if (panel.may_cut_beginning) lines = within(lines, layout.area);
+  for (const Part& part : lines) {
+    canvas.polyline(thinned(part), {style.colour, style.width, 1, style.dashes});
+  }
+  draw_markers(canvas, points, style, number, layout.area);
+}
+
+void draw_panel(Canvas& canvas, const Figure& figure, const Panel& panel,
+                const PanelLayout& layout) {
   const Rectangle& area = layout.area;
   canvas.text(layout.title_baseline, panel.title,
               {detail::kPanelTitleSize, kInk, true, TextAnchor::kStart});
+  if (layout.cut > 0) {
+    canvas.text({area.right(), layout.title_baseline.y}, cut_text(panel, layout),
+                {kTickSize, kQuiet, false, TextAnchor::kEnd});
+  }
   draw_axes(canvas, panel, layout);
   if (!detail::has_values(panel)) {
     canvas.text({area.left + area.width / 2, area.top + area.height / 2}, "no records yet",
@@ -163,28 +262,25 @@ void draw_panel(Canvas& canvas, const Panel& panel, const PanelLayout& layout) {
     return;
   }
   for (std::size_t i = 0; i < panel.curves.size(); ++i) {
-    for (const Part& part : parts_of(panel, layout, panel.curves[i].faint)) {
-      canvas.polyline(thinned(part), {curve_style(i).colour, 1, 0.3, {}});
+    std::vector<Part> parts = parts_of(panel, layout, panel.curves[i].faint);
+    if (panel.may_cut_beginning) parts = within(parts, area);
+    for (const Part& part : parts) {
+      canvas.polyline(thinned(part), {figure.style(i).colour, 1, 0.3, {}});
     }
   }
   // The first one is a whole line and the next are dashed: where they coincide, both show.
-  for (std::size_t i = 0; i < panel.curves.size(); ++i) {
-    const std::vector<Part> parts = parts_of(panel, layout, panel.curves[i].points);
-    const CurveStyle style = curve_style(i);
-    for (const Part& part : parts) {
-      canvas.polyline(thinned(part), {style.colour, kLineWidth, 1, style.dashes});
-    }
-    draw_markers(canvas, parts, i, area);
+  for (const std::size_t number : drawing_order(figure, panel)) {
+    draw_curve(canvas, figure, panel, layout, number);
   }
-  draw_last_values(canvas, panel, layout);
+  draw_last_values(canvas, figure, panel, layout);
 }
 
-void draw_legend(Canvas& canvas, const detail::PageLayout& page) {
+void draw_legend(Canvas& canvas, const Figure& figure, const detail::PageLayout& page) {
   for (const detail::LegendEntry& entry : page.legend) {
-    const CurveStyle style = curve_style(entry.number);
+    const CurveStyle style = figure.style(entry.number);
     const Point left = entry.left;
     const Point right = {left.x + detail::kLegendSample, left.y};
-    draw_line(canvas, left, right, {style.colour, kLineWidth, 1, style.dashes});
+    draw_line(canvas, left, right, {style.colour, style.width, 1, style.dashes});
     draw_marker(canvas, style, {(left.x + right.x) / 2, left.y});
     canvas.text({right.x + kTextGap, left.y + detail::kLegendSize * 0.36}, entry.text,
                 {detail::kLegendSize, kInk, false, TextAnchor::kStart});
@@ -197,12 +293,12 @@ void draw(const Figure& figure, Canvas& canvas) {
   const detail::PageLayout page = detail::lay_out_page(figure);
   if (!page.title.empty()) {
     canvas.text(page.title_baseline, page.title,
-                {detail::kTitleSize, kInk, true, TextAnchor::kStart});
+                {detail::title_size(figure), kInk, true, TextAnchor::kStart});
   }
-  draw_legend(canvas, page);
+  draw_legend(canvas, figure, page);
   const std::vector<PanelLayout> layouts = lay_out(figure);
   for (std::size_t i = 0; i < layouts.size(); ++i) {
-    draw_panel(canvas, figure.panels[i], layouts[i]);
+    draw_panel(canvas, figure, figure.panels[i], layouts[i]);
   }
 }
 

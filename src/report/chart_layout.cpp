@@ -8,13 +8,32 @@
 namespace cohort {
 namespace {
 
-constexpr double kTitleHeight = 30;
-constexpr double kLegendRow = 22;
-constexpr double kLegendGap = 24;  // between entries
-constexpr double kBelowLegend = 14;
-constexpr double kPanelGap = 34;
-constexpr double kPanelHeader = 24;  // the panel's title
+// Room around things.
+struct Spacing {
+  double margin = 22;
+  double title_size = 17;
+  double title_height = 30;
+  double legend_row = 22;
+  double legend_gap = 24;  // between entries
+  double below_legend = 14;
+  double panel_gap = 34;
+  double panel_header = 24;  // the panel's title
+};
+
+Spacing spacing_of(const Figure& figure) {
+  if (!figure.compact) return {};
+  return {.margin = 2,
+          .title_size = 14,
+          .title_height = 23,
+          .legend_row = 18,
+          .legend_gap = 18,
+          .below_legend = 8,
+          .panel_gap = 26,
+          .panel_header = 20};
+}
+
 constexpr double kPanelFooter = 38;  // numbers and title of the x axis
+constexpr double kShortFooter = 4;   // without these
 constexpr double kLeastArea = 10;    // keeps the arithmetic sound on absurdly small pages
 
 struct Grid {
@@ -22,8 +41,10 @@ struct Grid {
   std::size_t rows = 1;
 };
 
-Grid grid_of(std::size_t panels) {
-  const std::size_t columns = panels == 0 ? 1 : panels <= 3 ? panels : panels == 4 ? 2 : 3;
+Grid grid_of(const Figure& figure) {
+  const std::size_t panels = figure.panels.size();
+  std::size_t columns = panels == 0 ? 1 : panels <= 3 ? panels : panels == 4 ? 2 : 3;
+  if (figure.columns > 0) columns = figure.columns;
   return {columns, (panels + columns - 1) / columns};
 }
 
@@ -39,8 +60,80 @@ std::vector<double> values_of(const Panel& panel, double Point::*coordinate) {
   return values;
 }
 
-Axis x_axis(const Panel& panel, double width) {
-  Interval range = range_of(values_of(panel, &Point::x), panel.x_scale);
+std::vector<double> x_values(const Panel& panel) {
+  std::vector<double> values = values_of(panel, &Point::x);
+  for (const Curve& curve : panel.curves) {
+    if (curve.held_until && !curve.points.empty()) values.push_back(*curve.held_until);
+  }
+  return values;
+}
+
+double length_on(const Interval& range, Scale scale) {
+  return scale == Scale::kLinear ? range.length() : std::log(range.high) - std::log(range.low);
+}
+
+// Of the values that a curve shows beyond the first tenth of the course.
+Interval later_range(const Panel& panel, const Interval& all) {
+  constexpr double kBeginning = 0.1;
+  constexpr std::size_t kLeastValues = 8;  // of fewer, none is left out
+  constexpr double kDwarfed = 3;
+  const Interval course = range_of(x_values(panel), panel.x_scale);
+  const double begin = std::min(course.low, 0.0);
+  const double border = begin + kBeginning * (course.high - begin);
+  std::vector<double> later;
+  for (const Curve& curve : panel.curves) {
+    const Point* in_force = nullptr;
+    for (const Point& point : curve.points) {
+      if (!detail::has_place(panel, point)) continue;
+      if (point.x >= border) later.push_back(point.y);
+      in_force = &point;
+    }
+    for (const Point& point : curve.faint) {
+      if (detail::has_place(panel, point) && point.x >= border) later.push_back(point.y);
+    }
+    // A value that is held, and a curve that ends so early, show too.
+    if (in_force != nullptr && in_force->x < border) later.push_back(in_force->y);
+  }
+  if (later.size() < kLeastValues) return all;
+  const Interval range = range_of(later, panel.y_scale);
+  const bool dwarfed = length_on(all, panel.y_scale) > kDwarfed * length_on(range, panel.y_scale);
+  return dwarfed ? range : all;
+}
+
+Interval y_range(const Panel& panel) {
+  const std::vector<double> values = values_of(panel, &Point::y);
+  Interval all = range_of(values, panel.y_scale);
+  // The room around a single value is not where values cannot be.
+  const Interval& limits = panel.y_limits;
+  if (std::all_of(values.begin(), values.end(),
+                  [&](double value) { return value >= limits.low && value <= limits.high; })) {
+    const Interval inside = {std::max(all.low, limits.low), std::min(all.high, limits.high)};
+    if (inside.low < inside.high) all = inside;
+  }
+  return panel.may_cut_beginning ? later_range(panel, all) : all;
+}
+
+// Whether the panels stand above one another over the same course: the last one's numbers do then.
+bool has_one_course(const Figure& figure) {
+  return figure.columns == 1 &&
+         std::all_of(figure.panels.begin(), figure.panels.end(), [&](const Panel& panel) {
+           return panel.x_title == figure.panels.front().x_title &&
+                  panel.x_scale == figure.panels.front().x_scale && detail::has_values(panel);
+         });
+}
+
+std::size_t points_outside(const Panel& panel, const Interval& range) {
+  std::size_t count = 0;
+  for (const Curve& curve : panel.curves) {
+    for (const Point& point : curve.points) {
+      if (detail::has_place(panel, point) && (point.y < range.low || point.y > range.high)) ++count;
+    }
+  }
+  return count;
+}
+
+Axis x_axis(const Panel& panel, const std::vector<double>& values, double width) {
+  Interval range = range_of(values, panel.x_scale);
   if (panel.x_scale == Scale::kLinear && range.high > 0) range.low = std::min(range.low, 0.0);
   Axis axis = make_axis(range, panel.x_scale, static_cast<int>(std::clamp(width / 55, 2.0, 12.0)));
   if (!detail::has_values(panel)) axis.ticks.clear();
@@ -48,9 +141,11 @@ Axis x_axis(const Panel& panel, double width) {
 }
 
 Axis y_axis(const Panel& panel, double height) {
-  const Interval range = padded(range_of(values_of(panel, &Point::y), panel.y_scale), 0.05,
-                                panel.y_scale, panel.y_limits);
-  Axis axis = make_axis(range, panel.y_scale, static_cast<int>(std::clamp(height / 34, 2.0, 10.0)));
+  Interval range = padded(y_range(panel), 0.05, panel.y_scale, panel.y_limits);
+  if (panel.from_zero && panel.y_scale == Scale::kLinear && range.high > 0) {
+    range.low = std::min(range.low, 0.0);
+  }
+  Axis axis = make_axis(range, panel.y_scale, static_cast<int>(std::clamp(height / 26, 2.0, 10.0)));
   if (!detail::has_values(panel)) axis.ticks.clear();
   return axis;
 }
@@ -93,29 +188,33 @@ std::string last_value_text(const Panel& panel, const Curve& curve) {
   return last == curve.points.rend() ? "" : short_number(last->y);
 }
 
+double title_size(const Figure& figure) { return spacing_of(figure).title_size; }
+
 PageLayout lay_out_page(const Figure& figure) {
   PageLayout page;
-  const double width = std::max(figure.size.width - 2 * kMargin, kLeastArea);
-  double top = kMargin;
+  const Spacing spacing = spacing_of(figure);
+  const double width = std::max(figure.size.width - 2 * spacing.margin, kLeastArea);
+  double top = spacing.margin;
   if (!figure.title.empty()) {
-    page.title = shortened(figure.title, width, kTitleSize, true);
-    page.title_baseline = {kMargin, top + kTitleSize * 0.75};
-    top += kTitleHeight;
+    page.title = shortened(figure.title, width, spacing.title_size, true);
+    page.title_baseline = {spacing.margin, top + spacing.title_size * 0.75};
+    top += spacing.title_height;
   }
-  double left = kMargin;
+  double left = spacing.margin;
   for (std::size_t number = 0; number < figure.labels.size(); ++number) {
     const std::string text =
         shortened(figure.labels[number], width - kLegendSample - kTextGap, kLegendSize);
     const double length = kLegendSample + kTextGap + text_width(text, kLegendSize);
-    if (left > kMargin && left + length > kMargin + width) {
-      left = kMargin;
-      top += kLegendRow;
+    if (left > spacing.margin && left + length > spacing.margin + width) {
+      left = spacing.margin;
+      top += spacing.legend_row;
     }
-    page.legend.push_back({number, {left, top + kLegendRow / 2 - 4}, text});
-    left += length + kLegendGap;
+    page.legend.push_back({number, {left, top + spacing.legend_row / 2 - 4}, text});
+    left += length + spacing.legend_gap;
   }
-  if (!figure.labels.empty()) top += kLegendRow + kBelowLegend;
-  page.panels = {kMargin, top, width, std::max(figure.size.height - top - kMargin, kLeastArea)};
+  if (!figure.labels.empty()) top += spacing.legend_row + spacing.below_legend;
+  page.panels = {spacing.margin, top, width,
+                 std::max(figure.size.height - top - spacing.margin, kLeastArea)};
   return page;
 }
 
@@ -128,44 +227,71 @@ Point PanelLayout::place(const Point& value) const {
   return {area.left + across * area.width, area.bottom() - up * area.height};
 }
 
+CurveStyle Figure::style(std::size_t number) const {
+  return number < styles.size() ? styles[number] : curve_style(number);
+}
+
 Size usual_size(const Figure& figure) {
-  const Grid grid = grid_of(figure.panels.size());
-  const double column = grid.columns == 1 ? 680 : grid.columns == 2 ? 500 : 440;
-  const double row = grid.rows == 1 ? 320 : 280;
-  const double width = static_cast<double>(grid.columns) * column + 2 * detail::kMargin;
-  const Figure without_panels{figure.title, figure.labels, {}, {width, 0}};
+  const Grid grid = grid_of(figure);
+  const bool stacked = grid.columns == 1 && grid.rows > 1;
+  const double column = stacked ? 540 : grid.columns == 1 ? 680 : grid.columns == 2 ? 500 : 440;
+  const double row = stacked ? 195 : grid.rows == 1 ? 320 : 280;
+  const double width = static_cast<double>(grid.columns) * column + 2 * spacing_of(figure).margin;
+  return size_of_width(figure, width, row);
+}
+
+Size size_of_width(const Figure& figure, double width, double row_height) {
+  Figure without_panels;
+  without_panels.title = figure.title;
+  without_panels.labels = figure.labels;
+  without_panels.compact = figure.compact;
+  without_panels.size = {width, 0};
   const double header = detail::lay_out_page(without_panels).panels.top;
-  return {width, header + static_cast<double>(grid.rows) * row + detail::kMargin};
+  const auto rows = static_cast<double>(grid_of(figure).rows);
+  return {width, header + rows * row_height + spacing_of(figure).margin};
 }
 
 std::vector<PanelLayout> lay_out(const Figure& figure) {
-  const Grid grid = grid_of(figure.panels.size());
+  const Grid grid = grid_of(figure);
+  const Spacing spacing = spacing_of(figure);
   const Rectangle page = detail::lay_out_page(figure).panels;
   const auto columns = static_cast<double>(grid.columns);
   const auto rows = static_cast<double>(grid.rows);
-  const double width = (page.width - (columns - 1) * kPanelGap) / columns;
-  const double height = (page.height - (rows - 1) * kPanelGap / 2) / rows;
-  const double area_height = std::max(height - kPanelHeader - kPanelFooter, kLeastArea);
+  const bool shares_x = has_one_course(figure);
+  const double width = (page.width - (columns - 1) * spacing.panel_gap) / columns;
+  const double between = spacing.panel_gap / 2;
+  const double footers = shares_x ? kPanelFooter + (rows - 1) * kShortFooter : rows * kPanelFooter;
+  const double area_height = std::max(
+      (page.height - (rows - 1) * between - footers) / rows - spacing.panel_header, kLeastArea);
 
   std::vector<PanelLayout> layouts(figure.panels.size());
   std::vector<double> before(grid.columns, 0);  // room for numbers, the same down a column
   std::vector<double> behind(grid.columns, 0);
+  std::vector<double> all_x;
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     layouts[i].y = y_axis(figure.panels[i], area_height);
     before[i % grid.columns] =
         std::max(before[i % grid.columns], widest_tick(layouts[i].y) + detail::kTextGap);
     behind[i % grid.columns] = std::max(
         behind[i % grid.columns], widest_last_value(figure.panels[i]) + 1.5 * detail::kTextGap);
+    const std::vector<double> values = x_values(figure.panels[i]);
+    all_x.insert(all_x.end(), values.begin(), values.end());
   }
+  double top = page.top;
   for (std::size_t i = 0; i < layouts.size(); ++i) {
+    PanelLayout& layout = layouts[i];
+    const Panel& panel = figure.panels[i];
     const std::size_t column = i % grid.columns;
-    const std::size_t row = i / grid.columns;
-    const double left = page.left + static_cast<double>(column) * (width + kPanelGap);
-    const double top = page.top + static_cast<double>(row) * (height + kPanelGap / 2);
-    layouts[i].area = {left + before[column], top + kPanelHeader,
-                       std::max(width - before[column] - behind[column], kLeastArea), area_height};
-    layouts[i].title_baseline = {left, top + kPanelHeader - 12};
-    layouts[i].x = x_axis(figure.panels[i], layouts[i].area.width);
+    const double left = page.left + static_cast<double>(column) * (width + spacing.panel_gap);
+    layout.area = {left + before[column], top + spacing.panel_header,
+                   std::max(width - before[column] - behind[column], kLeastArea), area_height};
+    layout.title_baseline = {left, top + spacing.panel_header - 10};
+    layout.has_x_numbers = !shares_x || i + 1 == layouts.size();
+    if (panel.may_cut_beginning) layout.cut = points_outside(panel, layout.y.range);
+    layout.x = x_axis(panel, shares_x ? all_x : x_values(panel), layout.area.width);
+    if (column + 1 == grid.columns) {
+      top = layout.area.bottom() + (layout.has_x_numbers ? kPanelFooter : kShortFooter) + between;
+    }
   }
   return layouts;
 }

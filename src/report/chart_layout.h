@@ -23,6 +23,9 @@ struct PageLayout {
 
 PageLayout lay_out_page(const Figure& figure);
 
+// The size of the figure's title.
+double title_size(const Figure& figure);
+
 // The value written at the end of each curve: its last one that has a place, or "".
 std::string last_value_text(const Panel& panel, const Curve& curve);
 
@@ -31,8 +34,6 @@ bool has_values(const Panel& panel);
 
 bool has_place(const Panel& panel, const Point& value);
 
-inline constexpr double kMargin = 22;
-inline constexpr double kTitleSize = 17;
 inline constexpr double kLegendSize = 12.5;
 inline constexpr double kLegendSample = 34;  // length of the line that shows the style
 inline constexpr double kPanelTitleSize = 13;

@@ -39,8 +39,18 @@ std::vector<Point> regular(Point centre, double radius, int corners, double turn
 
 CurveStyle curve_style(std::size_t number) {
   return {kColours[number % kColours.size()], patterns()[number % patterns().size()],
-          kMarkers[number % kMarkers.size()]};
+          kMarkers[number % kMarkers.size()], 2};
 }
+
+CurveStyle worker_style(std::size_t number) {
+  constexpr std::size_t kColourful = kColours.size() - 1;
+  CurveStyle style = curve_style(number);
+  style.colour = kColours[number % kColourful];
+  style.width = 1.7;
+  return style;
+}
+
+CurveStyle server_style() { return {{25, 25, 25}, {}, Marker::kDiamond, 3.6}; }
 
 std::vector<Point> marker_shape(Marker marker, Point centre, double radius) {
   constexpr double kHalfTurn = std::numbers::pi;

@@ -17,11 +17,18 @@ struct CurveStyle {
   Colour colour;
   std::vector<double> dashes;
   Marker marker = Marker::kCircle;
+  double width = 2;
 };
 
 // The style of the curve with that number, from 0. The first kDistinctCurves differ from one
 // another; the first five differ in each of the three.
 CurveStyle curve_style(std::size_t number);
+
+// Of one worker among others and a server: as above, without the dark one that server_style() has.
+CurveStyle worker_style(std::size_t number);
+
+// Thick and dark: it stands out, also behind the curves of many workers.
+CurveStyle server_style();
 
 inline constexpr std::size_t kDistinctCurves = 210;  // 7 colours, 5 patterns, 6 markers
 

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/text.h"
+#include "report/curve_series.h"
 #include "report/measures.h"
 
 namespace cohort {
@@ -50,6 +52,7 @@ void in_readable_time(std::vector<Panel>& panels) {
   for (const Panel& panel : panels) {
     for (const Curve& curve : panel.curves) {
       if (!curve.points.empty()) longest = std::max(longest, curve.points.back().x);
+      longest = std::max(longest, curve.held_until.value_or(0));
     }
   }
   const double unit = longest >= 3 * 3600 ? 3600 : longest >= 5 * 60 ? 60 : 1;
@@ -58,6 +61,7 @@ void in_readable_time(std::vector<Panel>& panels) {
     for (Curve& curve : panel.curves) {
       for (Point& point : curve.points) point.x /= unit;
       for (Point& point : curve.faint) point.x /= unit;
+      if (curve.held_until) *curve.held_until /= unit;
     }
   }
 }
@@ -67,46 +71,45 @@ std::size_t finite_values(const std::vector<Point>& points) {
       points.begin(), points.end(), [](const Point& point) { return std::isfinite(point.y); }));
 }
 
-Curve make_curve(const RunRecords& run, const Measure& measure, const CurveOptions& options) {
-  Curve curve{curve_of(run, measure, find_course(options.x)), {}};
-  const int window = options.smooth > 0 ? options.smooth : usual_window(curve.points.size());
-  if (window > 1 && measure.kind == MeasureKind::kNoisy) {
-    curve.faint = std::move(curve.points);
-    curve.points = smoothed(curve.faint, window);
-  }
-  return curve;
-}
+// Whether a run that lacks the measure needs a word about it: a server has no records of steps, and
+// not every worker evaluates.
+bool is_missed(const Series& series) { return series.owner.kind == Owner::Kind::kRun; }
 
 // Returns how many values there are to draw.
-std::size_t add_panel(LearningCurves& result, const std::vector<RunRecords>& runs,
+std::size_t add_panel(LearningCurves& result, const std::vector<Series>& all,
                       const Measure& measure, const CurveOptions& options) {
-  Panel panel{.title = measure.title,
-              .x_title = find_course(options.x).title,
-              .y_limits = measure.limits,
-              .curves = {}};
+  Panel panel{.title = measure.title, .x_title = find_course(options.x).title, .curves = {}};
+  panel.y_limits = measure.limits;
+  panel.y_scale = measure.scale;
   if (options.log_y && !measure.is_percentage()) panel.y_scale = Scale::kLogarithmic;
+  panel.may_cut_beginning = measure.is_score() && panel.y_scale == Scale::kLinear;
+  panel.from_zero = measure.is_amount();
   std::size_t drawn = 0;
-  for (const RunRecords& run : runs) {
-    Curve curve = make_curve(run, measure, options);
+  for (const Series& series : all) {
+    Curve curve = make_curve(series, measure, options);
     const std::size_t finite = finite_values(curve.points);
-    if (finite == 0) {
-      result.notes.push_back(run.folder.string() + " has no " + measure.name + " yet");
+    if (finite == 0 && is_missed(series)) {
+      result.notes.push_back(name_of(series) + " has no " + measure.name + " yet");
     } else if (finite < curve.points.size()) {
-      result.notes.push_back(run.folder.string() + ": " + measure.name + " is not a number in " +
+      result.notes.push_back(name_of(series) + ": " + measure.name + " is not a number in " +
                              std::to_string(curve.points.size() - finite) + " of " +
                              std::to_string(curve.points.size()) + " records, left as gaps");
     }
     drawn += finite;
     panel.curves.push_back(std::move(curve));
   }
-  if (drawn > 0) result.figure.panels.push_back(std::move(panel));  // the notes tell of the others
+  if (drawn > 0) {
+    result.figure.panels.push_back(std::move(panel));  // the notes tell of the others
+  } else if (options.by == CurvesBy::kWorker) {
+    result.notes.push_back("no worker has any " + measure.name + " yet");
+  }
   return drawn;
 }
 
 [[noreturn]] void refuse_nothing_to_draw(const std::vector<RunRecords>& runs,
                                          const CurveOptions& options) {
   const bool no_records = std::all_of(runs.begin(), runs.end(), [](const RunRecords& run) {
-    return run.steps.empty() && run.evaluations.empty();
+    return run.steps.empty() && run.evaluations.empty() && run.dumps.empty();
   });
   const std::string who =
       runs.size() == 1 ? runs.front().folder.string() + " has" : std::string("the runs have");
@@ -115,9 +118,7 @@ std::size_t add_panel(LearningCurves& result, const std::vector<RunRecords>& run
                       " no records yet: the first comes after --record-every steps of "
                       "training; try again then");
   }
-  std::string wanted;
-  for (const std::string& name : options.y) wanted += (wanted.empty() ? "" : ", ") + name;
-  throw ConfigError(who + " no value of " + wanted + "; known: " + measure_names());
+  throw ConfigError(who + " no value of " + join(options.y, ", ") + "; known: " + measure_names());
 }
 
 }  // namespace
@@ -175,16 +176,37 @@ LearningCurves learning_curves(const std::vector<RunRecords>& runs, const CurveO
     result.notes.insert(result.notes.end(), run.notes.begin(), run.notes.end());
   }
   result.figure.title = options.title.value_or(usual_title(runs));
-  result.figure.labels = options.labels.empty() ? usual_labels(runs) : options.labels;
+  result.figure.columns = options.columns;
+  const std::vector<Series> all = series_of(runs, options);
+  for (const Series& series : all) {
+    result.figure.labels.push_back(series.label);
+    result.figure.styles.push_back(series.style);
+  }
   std::size_t drawn = 0;
   for (const std::string& name : options.y) {
-    drawn += add_panel(result, runs, find_measure(name), options);
+    drawn += add_panel(result, all, find_measure(name), options);
   }
   if (drawn == 0) refuse_nothing_to_draw(runs, options);
   if (options.x == "seconds") in_readable_time(result.figure.panels);
   const Size usual = usual_size(result.figure);
   result.figure.size = {options.width.value_or(usual.width), options.height.value_or(usual.height)};
   return result;
+}
+
+CurveOptions dump_curve_options() {
+  return {.y = {"dump-loss", "dump-top1"}, .x = "seconds", .by = CurvesBy::kWorker, .columns = 1};
+}
+
+LearningCurves dump_curves(const RunRecords& run, std::optional<std::string> title,
+                           const std::string& x) {
+  if (run.dumps.empty()) {
+    throw ConfigError(run.folder.string() +
+                      " has no scores of dumped models; `cohort eval` evaluates the dumps");
+  }
+  CurveOptions options = dump_curve_options();
+  options.title = std::move(title);
+  options.x = x;
+  return learning_curves({run}, options);
 }
 
 }  // namespace cohort

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -22,16 +23,6 @@ double total_seconds(const StepRecord& record) {
 }
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : kMissing; }
-
-template <class Entry>
-const Entry& find(const std::vector<Entry>& table, std::string_view kind, std::string_view name) {
-  std::vector<std::string> names;
-  for (const Entry& entry : table) {
-    if (entry.name == name) return entry;
-    names.push_back(entry.name);
-  }
-  throw ConfigError(unknown_name(kind, name, names));
-}
 
 // Splits records that were sorted by step into groups in which no rank occurs twice. Ranks that
 // keep in step make one group for each of their records; those that do not still weigh the same.
@@ -115,6 +106,26 @@ StepRecord merged(const std::vector<StepRecord>& group) {
   return result;
 }
 
+template <class Record>
+std::vector<Record> records_of(const std::vector<Record>& all, Owner owner) {
+  if (owner.kind == Owner::Kind::kRun) return all;
+  std::vector<Record> own;
+  if (owner.kind == Owner::Kind::kServer) return own;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(own),
+               [&](const Record& record) { return record.rank == owner.worker; });
+  return own;
+}
+
+std::vector<ScoredDump> dumps_of(const RunRecords& run, Owner owner) {
+  const auto& workers = run.dumps.workers;
+  if (owner.kind == Owner::Kind::kWorker) {
+    const auto found = workers.find(owner.worker);
+    return found == workers.end() ? std::vector<ScoredDump>{} : found->second;
+  }
+  if (owner.kind == Owner::Kind::kServer || !run.dumps.server.empty()) return run.dumps.server;
+  return workers.empty() ? std::vector<ScoredDump>{} : workers.begin()->second;
+}
+
 }  // namespace
 
 const std::vector<Measure>& measures() {
@@ -142,27 +153,21 @@ const std::vector<Measure>& measures() {
        +[](const S& r) { return r.staleness.value_or(kMissing); }, K::kNoisy},
       {"consensus-distance", "Distance to the mean parameters", kAtLeastZero,
        +[](const S& r) { return r.consensus_distance.value_or(kMissing); }, K::kNoisy},
+      {"dump-loss", "Test loss", kAtLeastZero, +[](const DumpScore& r) { return r.loss; },
+       K::kExact, Scale::kLogarithmic},
+      {"dump-top1", "Test accuracy (%)", kPercent,
+       +[](const DumpScore& r) { return 100 * r.accuracy; }},
   };
   return table;
 }
 
-const std::vector<Course>& courses() {
-  using S = StepRecord;
-  using E = EvaluationRecord;
-  static const std::vector<Course> table = {
-      {"epoch", "epoch", +[](const S& r) { return r.epoch; }, +[](const E& r) { return r.epoch; }},
-      {"step", "step", +[](const S& r) { return static_cast<double>(r.step); },
-       +[](const E& r) { return static_cast<double>(r.step); }},
-      {"seconds", "seconds", +[](const S& r) { return r.time_seconds; },
-       +[](const E& r) { return r.time_seconds; }},
-  };
-  return table;
-}
-
-const Measure& find_measure(std::string_view name) { return find(measures(), "measure", name); }
-
-const Course& find_course(std::string_view name) {
-  return find(courses(), "horizontal axis", name);
+const Measure& find_measure(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Measure& measure : measures()) {
+    if (measure.name == name) return measure;
+    names.push_back(measure.name);
+  }
+  throw ConfigError(unknown_name("measure", name, names));
 }
 
 std::string measure_names() {
@@ -186,15 +191,25 @@ std::vector<EvaluationRecord> over_ranks(std::vector<EvaluationRecord> records) 
   return result;
 }
 
-std::vector<Point> curve_of(const RunRecords& run, const Measure& measure, const Course& course) {
+bool is_of_server(const RunRecords& run, const Measure& measure, Owner owner) {
+  return measure.is_of_dumps() && !run.dumps.server.empty() && owner.kind != Owner::Kind::kWorker;
+}
+
+std::vector<Point> curve_of(const RunRecords& run, const Measure& measure, const Course& course,
+                            Owner owner) {
+  const Positions positions(run, course);
   std::vector<Point> points;
-  if (measure.value.index() == 1) {
-    for (const EvaluationRecord& record : over_ranks(run.evaluations)) {
-      points.push_back({course.of_evaluation(record), std::get<1>(measure.value)(record)});
+  if (const auto* of_dump = std::get_if<2>(&measure.value)) {
+    for (const ScoredDump& dump : dumps_of(run, owner)) {
+      points.push_back({positions.of(dump), (*of_dump)(dump.score)});
+    }
+  } else if (const auto* of_evaluation = std::get_if<1>(&measure.value)) {
+    for (const EvaluationRecord& record : over_ranks(records_of(run.evaluations, owner))) {
+      points.push_back({positions.of(record), (*of_evaluation)(record)});
     }
   } else {
-    for (const StepRecord& record : over_ranks(run.steps)) {
-      points.push_back({course.of_step(record), std::get<0>(measure.value)(record)});
+    for (const StepRecord& record : over_ranks(records_of(run.steps, owner))) {
+      points.push_back({positions.of(record), std::get<0>(measure.value)(record)});
     }
   }
   std::erase_if(points, [](const Point& point) { return !std::isfinite(point.x); });

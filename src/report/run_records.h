@@ -4,28 +4,48 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "metrics/records.h"
+#include "report/dump_scores.h"
 
 namespace cohort {
 
 struct RunRecords {
-  std::filesystem::path folder;                      // as it was named
-  nlohmann::json config = nlohmann::json::object();  // the settings, by name
-  std::vector<StepRecord> steps;                     // one for each rank, in the file's order
-  std::vector<EvaluationRecord> evaluations;         // of the test set, likewise
-  std::vector<std::string> notes;                    // for people: what was skipped, and where
+  std::filesystem::path folder;                           // as it was named
+  nlohmann::json description = nlohmann::json::object();  // the whole of run.json
+  nlohmann::json summary = nlohmann::json::object();      // empty while the run is under way
+  nlohmann::json config = nlohmann::json::object();       // the settings, by name
+  std::string begun;                                      // 2025-01-31 12:00 UTC; "": unknown
+  std::vector<StepRecord> steps;                          // one for each rank, in the file's order
+  std::vector<EvaluationRecord> evaluations;              // of the test set, likewise
+  DumpScores dumps;                                       // its own notes are among those below
+  std::vector<std::string> notes;                         // for people: what was skipped, and where
 
-  // The setting as text; "" when the run does not say.
+  // The setting as text, whole numbers without decimals; "" when the run does not say.
   std::string setting(const std::string& name) const;
+
+  // What run.json says; else what the records show.
+  std::optional<double> steps_per_epoch() const;
 };
 
 // Throws ConfigError when `folder` is not a run directory (suggesting those in it, if any), and
-// FileError when a file cannot be read or run.json is damaged. Damaged lines of metrics.jsonl are
-// skipped and noted, records of kinds unknown here are ignored; that there is no record at all is
-// not an error.
+// FileError when a file cannot be read or run.json is damaged. Damaged lines of metrics.jsonl and a
+// damaged summary.json are skipped and noted, records of kinds unknown here are ignored; that there
+// is no record at all is not an error.
 RunRecords read_run(const std::filesystem::path& folder);
+
+// The runs in a folder, by name: numbers in names count as numbers, so that t2 comes before t10.
+std::vector<std::filesystem::path> runs_in(const std::filesystem::path& folder);
+
+// Each folder that is no run but holds some replaced by those; the others as they are.
+std::vector<std::filesystem::path> expanded_runs(const std::vector<std::string>& folders);
+
+// Whether `a` comes before `b` when digits in a row are read as one number: t2 before t10, p0.25
+// before p0.5. An order of all texts.
+bool natural_less(std::string_view a, std::string_view b);
 
 }  // namespace cohort

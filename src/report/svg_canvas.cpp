@@ -27,32 +27,6 @@ std::string hexadecimal(Colour colour) {
   return text;
 }
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : presentable(text)) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
-
 class SvgCanvas final : public Canvas {
  public:
   SvgCanvas(Size size, std::string_view title) {
@@ -66,7 +40,7 @@ class SvgCanvas final : public Canvas {
     attribute("font-family", "'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif");
     attribute("stroke-linecap", "round");
     attribute("stroke-linejoin", "round");
-    content_ += ">\n<title>" + escaped(title) + "</title>\n";
+    content_ += ">\n<title>" + escaped_xml(title) + "</title>\n";
     rectangle({0, 0, size.width, size.height}, {255, 255, 255});
   }
 
@@ -104,9 +78,10 @@ class SvgCanvas final : public Canvas {
     attribute("font-size", number(style.size));
     attribute("fill", hexadecimal(style.colour));
     if (style.bold) attribute("font-weight", "bold");
+    if (style.monospace) attribute("font-family", "'DejaVu Sans Mono', monospace");
     if (style.anchor == TextAnchor::kMiddle) attribute("text-anchor", "middle");
     if (style.anchor == TextAnchor::kEnd) attribute("text-anchor", "end");
-    content_ += ">" + escaped(text) + "</text>\n";
+    content_ += ">" + escaped_xml(text) + "</text>\n";
   }
 
   std::string file() && { return std::move(content_) + "</svg>\n"; }
@@ -140,6 +115,32 @@ class SvgCanvas final : public Canvas {
 };
 
 }  // namespace
+
+std::string escaped_xml(std::string_view text) {
+  std::string result;
+  for (const char c : presentable(text)) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      case '\'':
+        result += "&#39;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
 
 std::string svg_picture(Size size, std::string_view title, const Drawing& drawing) {
   SvgCanvas canvas(size, title);

@@ -12,4 +12,7 @@ namespace cohort {
 // screen reader says) and the texts drawn hold. Equal drawings give equal bytes.
 std::string svg_picture(Size size, std::string_view title, const Drawing& drawing);
 
+// `text` made presentable() and safe between the tags and in the attributes of XML and HTML.
+std::string escaped_xml(std::string_view text);
+
 }  // namespace cohort

@@ -1,5 +1,6 @@
 #include "report/text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -93,6 +94,47 @@ std::string shortened(std::string_view text, double width, double size, bool bol
     if (used > available) return shown.substr(0, kept) + std::string(kEllipsis);
   }
   return shown;
+}
+
+double monospace_width(std::string_view text, double size) {
+  constexpr double kAdvance = 0.602;  // of DejaVu Sans Mono
+  const std::string shown = presentable(text);
+  double count = 0;
+  for (std::string_view rest = shown; !rest.empty(); ++count) {
+    rest.remove_prefix(first_of(rest).length);
+  }
+  return count * kAdvance * size;
+}
+
+std::vector<std::string> wrapped(std::string_view text, double width, const WrapStyle& style) {
+  const std::string shown = presentable(text);
+  const auto width_of = [&](std::string_view part) {
+    return style.monospace ? monospace_width(part, style.size)
+                           : text_width(part, style.size, style.bold);
+  };
+  std::vector<std::string> lines{""};
+  for (std::string_view rest = shown; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string joined = lines.back() + (lines.back().empty() ? "" : " ") + std::string(word);
+    if (width_of(joined) <= width) {
+      lines.back() = joined;
+      continue;
+    }
+    if (!lines.back().empty()) lines.emplace_back();
+    while (!word.empty()) {  // one that fits is done in one go
+      std::size_t kept = first_of(word).length;
+      while (kept < word.size() &&
+             width_of(word.substr(0, kept + first_of(word.substr(kept)).length)) <= width) {
+        kept += first_of(word.substr(kept)).length;
+      }
+      lines.back() = word.substr(0, kept);
+      word.remove_prefix(kept);
+      if (!word.empty()) lines.emplace_back();
+    }
+  }
+  return lines;
 }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cohort {
 
@@ -16,5 +17,18 @@ double text_width(std::string_view text, double size, bool bold = false);
 
 // `text`, or as much of it with "…" at the end as fits into `width`.
 std::string shortened(std::string_view text, double width, double size, bool bold = false);
+
+// The same in a font whose characters are all equally wide.
+double monospace_width(std::string_view text, double size);
+
+struct WrapStyle {
+  double size = 12;
+  bool bold = false;
+  bool monospace = false;
+};
+
+// `text` as lines no wider than `width`, broken at spaces; a word that is wider is broken anywhere.
+// At least one line, which may be empty.
+std::vector<std::string> wrapped(std::string_view text, double width, const WrapStyle& style);
 
 }  // namespace cohort

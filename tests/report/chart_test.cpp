@@ -202,5 +202,85 @@ TEST(Chart, AbsurdSizesAndValuesDoNotFail) {
   drawn(Figure{});
 }
 
+// Falls from 100 to 2 within a twentieth of the course, then slowly to 1.
+Figure falling_figure() {
+  std::vector<Point> points = {{0, 100}, {2, 50}, {4, 10}};
+  for (int i = 10; i <= 100; i += 5) points.push_back({i + 0.0, 2 - i / 100.0});
+  Figure figure = figure_of(points);
+  figure.panels[0].may_cut_beginning = true;
+  return figure;
+}
+
+TEST(Chart, LeavesOutABeginningThatDwarfsTheRestAndSaysSo) {
+  Figure figure = falling_figure();
+  const PanelLayout layout = lay_out(figure).at(0);
+  EXPECT_LT(layout.y.range.high, 2.1);
+  EXPECT_EQ(layout.cut, 3U);
+  const RecordingCanvas canvas = drawn(figure);
+  EXPECT_THAT(texts_of(canvas), testing::Contains("3 early points off the axis"));
+  const auto curve = first_curve(canvas);
+  ASSERT_EQ(curve.size(), 1U);
+  for (const Point& point : curve[0].points) EXPECT_GE(point.y, layout.area.top - 1e-9);
+  EXPECT_NEAR(curve[0].points[0].y, layout.area.top, 1e-9) << "it comes from the border";
+  EXPECT_EQ(curve[0].points.size(), 19U + 1);
+  for (const auto& shape : canvas.shapes) {
+    for (const Point& corner : shape.corners) EXPECT_GT(corner.y, 20);
+  }
+  figure.panels[0].may_cut_beginning = false;
+  EXPECT_GT(lay_out(figure)[0].y.range.high, 100);
+}
+
+TEST(Chart, LeavesNothingOutWhereTheRestIsNotDwarfed) {
+  Figure figure = falling_figure();
+  figure.panels[0].curves[0].points[10].y = 80;  // a shock later on
+  EXPECT_GT(lay_out(figure)[0].y.range.high, 100);
+  EXPECT_EQ(lay_out(figure)[0].cut, 0U);
+  figure.panels[0].curves[0].points.resize(5);
+  EXPECT_EQ(lay_out(figure)[0].cut, 0U) << "too few to judge";
+}
+
+TEST(Chart, AHeldValueShowsAlsoWhenItCameEarly) {
+  Figure figure = falling_figure();
+  figure.labels.push_back("server");
+  figure.panels[0].curves.push_back({{{1, 1.5}, {3, 5}}, {}, 100});
+  const PanelLayout layout = lay_out(figure).at(0);
+  EXPECT_GT(layout.y.range.high, 5) << "5 is in force until the end";
+  const auto line = drawn(figure).curves(curve_style(1).colour).at(1).points;
+  ASSERT_EQ(line.size(), 4U);
+  EXPECT_EQ(line[0].y, line[1].y) << "held until the next";
+  EXPECT_EQ(line[1].x, line[2].x);
+  EXPECT_NEAR(line[3].x, layout.area.right(), 1e-9);
+  EXPECT_EQ(line[3].y, line[2].y);
+}
+
+TEST(Chart, ThickCurvesStandBehindThinOnes) {
+  Figure figure{"", {"worker", "server"}, {{}}, {600, 400}};
+  figure.styles = {worker_style(0), server_style()};
+  figure.panels[0].curves = {{{{0, 1}, {1, 2}}, {}}, {{{0, 1}, {1, 3}}, {}}};
+  const RecordingCanvas canvas = drawn(figure);
+  std::vector<double> widths;
+  for (const auto& line : canvas.lines) {
+    if (line.stroke.width > 1) widths.push_back(line.stroke.width);
+  }
+  ASSERT_EQ(widths.size(), 4U) << "the legend and the curves";
+  EXPECT_GT(widths[2], widths[3]);
+}
+
+TEST(Chart, PanelsAboveOneAnotherShareTheirCourse) {
+  Figure figure = figure_of({{0, 1}, {50, 2}});
+  figure.panels.push_back(figure.panels[0]);
+  figure.panels[1].curves[0].points.push_back({100, 3});
+  figure.columns = 1;
+  figure.size = usual_size(figure);
+  const auto layouts = lay_out(figure);
+  EXPECT_EQ(layouts[0].x.range, layouts[1].x.range);
+  EXPECT_EQ(layouts[0].area.left, layouts[1].area.left);
+  EXPECT_EQ(layouts[0].area.width, layouts[1].area.width);
+  EXPECT_GT(layouts[1].area.top, layouts[0].area.bottom());
+  const auto texts = texts_of(drawn(figure));
+  EXPECT_EQ(std::count(texts.begin(), texts.end(), "epoch"), 1);
+  EXPECT_EQ(std::count(texts.begin(), texts.end(), "20"), 1);
+}
+
 }  // namespace
 }  // namespace cohort

@@ -154,5 +154,33 @@ TEST(Smoothing, IsForNoisyMeasuresAndKeepsTheRecordsBehind) {
   EXPECT_EQ(usual_window(10000000), 1001);
 }
 
+TEST(LearningCurves, ByWorkerHaveACurveForEachOfThem) {
+  RunRecords run = run_of("runs/a", "all-reduce");
+  for (StepRecord record : std::vector<StepRecord>(run.steps)) {
+    record.rank = 3;
+    record.loss *= 2;
+    run.steps.push_back(record);
+  }
+  CurveOptions options{.y = {"train-loss"}, .by = CurvesBy::kWorker};
+  const Figure figure = learning_curves({run}, options).figure;
+  EXPECT_THAT(figure.labels, ElementsAre("worker 0", "worker 3"));
+  EXPECT_EQ(figure.panels[0].curves[1].points[0], (Point{1, 2}));
+  const auto both = learning_curves({run, run_of("runs/b", "local")}, options).figure;
+  EXPECT_THAT(both.labels,
+              ElementsAre("all-reduce, worker 0", "all-reduce, worker 3", "local, worker 0"));
+  options.y = {"staleness"};
+  EXPECT_THAT(refusal({run}, options), HasSubstr("no value of staleness"));
+}
+
+TEST(LearningCurves, SpeedsBeginAtZero) {
+  RunRecords run = run_of("runs/a", "local");
+  for (StepRecord& record : run.steps) {
+    record.samples = 1000 + record.step;
+    record.compute_seconds = 1;
+  }
+  const auto figure = learning_curves({run}, {.y = {"samples-per-second"}}).figure;
+  EXPECT_EQ(lay_out(figure)[0].y.range.low, 0);
+}
+
 }  // namespace
 }  // namespace cohort

@@ -111,5 +111,30 @@ TEST(Curves, AscendAndLeaveOutPointsWithoutAPlace) {
               ElementsAre(Point{0.5, 2}, Point{1, 1}));
 }
 
+TEST(Curves, OverTheBytesOfAllWorkersSoFar) {
+  RunRecords run;
+  run.steps = {step_of(0, 50, 4, 1), step_of(1, 50, 4, 1), step_of(0, 100, 2, 1),
+               step_of(1, 100, 2, 1)};  // a megabyte each
+  run.evaluations = {{.time_seconds = 150, .step = 70, .epoch = 0.7, .top1 = 0.5}};
+  EXPECT_THAT(curve_of(run, find_measure("train-loss"), find_course("megabytes")),
+              ElementsAre(Point{2, 4}, Point{4, 2}));
+  EXPECT_THAT(curve_of(run, find_measure("test-top1"), find_course("megabytes")),
+              ElementsAre(Point{2, 50}));
+}
+
+TEST(Curves, OfOneWorkerHoldItsRecordsOnly) {
+  RunRecords run;
+  run.steps = {step_of(0, 50, 4, 64), step_of(1, 50, 2, 64), step_of(1, 100, 1, 64)};
+  const auto of = [&](Owner owner, const char* measure) {
+    return curve_of(run, find_measure(measure), find_course("step"), owner);
+  };
+  EXPECT_THAT(of({Owner::Kind::kWorker, 1}, "train-loss"),
+              ElementsAre(Point{50, 2}, Point{100, 1}));
+  EXPECT_THAT(of({Owner::Kind::kWorker, 1}, "megabytes-sent"),
+              ElementsAre(Point{50, 1}, Point{100, 2}));
+  EXPECT_THAT(of({Owner::Kind::kServer, 0}, "train-loss"), testing::IsEmpty());
+  EXPECT_THAT(of({}, "train-loss"), ElementsAre(Point{50, 3}, Point{100, 1}));
+}
+
 }  // namespace
 }  // namespace cohort

@@ -104,5 +104,43 @@ TEST_F(ReadRun, NamesADamagedDescription) {
   }
 }
 
+TEST_F(ReadRun, TakesTheSummaryAndStepsOfAnEpoch) {
+  const auto folder = write_run("a", "{}", lines(step_));
+  EXPECT_EQ(read_run(folder).steps_per_epoch(), 100) << "step 50 is half an epoch";
+  std::ofstream(folder / "run.json") << R"({"steps_per_epoch": 938, "config": {"p": 1.0}})";
+  std::ofstream(folder / "summary.json") << R"({"reason": "finished"})";
+  const RunRecords run = read_run(folder);
+  EXPECT_EQ(run.steps_per_epoch(), 938);
+  EXPECT_EQ(run.summary["reason"], "finished");
+  EXPECT_EQ(run.setting("p"), "1");
+  EXPECT_THAT(run.begun, testing::MatchesRegex("20[0-9-]* [0-9:]* UTC"));
+  std::ofstream(folder / "summary.json") << "{";
+  EXPECT_THAT(read_run(folder).notes, ElementsAre(HasSubstr("summary.json was skipped")));
+}
+
+TEST_F(ReadRun, AFolderOfRunsStandsForThoseInIt) {
+  for (const char* name : {"t10_p1", "t2_p0.5", "t2_p0", "t2_p0.25"}) write_run(name, "{}", "");
+  const auto runs = expanded_runs({folder_.string(), (folder_ / "t2_p0").string(), "absent"});
+  std::vector<std::string> names;
+  for (const auto& run : runs) names.push_back(run.filename().string());
+  EXPECT_THAT(names, ElementsAre("t2_p0", "t2_p0.25", "t2_p0.5", "t10_p1", "t2_p0", "absent"));
+}
+
+TEST(NaturalOrder, ReadsNumbersAsNumbers) {
+  const std::vector<std::string> ordered = {"",      "a",    "a1",     "a01",  "a2",
+                                            "a10",   "a10b", "b0",     "b0_1", "b0.05",
+                                            "b0.25", "b0.5", "b0.5_1", "b1",   "b1.0"};
+  for (std::size_t i = 0; i < ordered.size(); ++i) {
+    for (std::size_t j = 0; j < ordered.size(); ++j) {
+      const bool less = natural_less(ordered[i], ordered[j]);
+      if (ordered[i] == "a01" || ordered[j] == "a01") {
+        EXPECT_NE(less, natural_less(ordered[j], ordered[i]) || i == j) << "an order of all";
+        continue;
+      }
+      EXPECT_EQ(less, i < j) << ordered[i] << " " << ordered[j];
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cohort

@@ -46,5 +46,30 @@ TEST(Shortened, CutsOnlyWhatDoesNotFit) {
   EXPECT_EQ(shortened("abc", 0, 12), "\xE2\x80\xA6");
 }
 
+TEST(Wrapped, FillsLinesAndKeepsEveryWord) {
+  const std::string text = "the quick brown fox jumps over the lazy dog";
+  for (const double width : {60.0, 90.0, 150.0, 1000.0}) {
+    std::string joined;
+    for (const std::string& line : wrapped(text, width, {.size = 12})) {
+      EXPECT_LE(text_width(line, 12), width);
+      joined += (joined.empty() ? "" : " ") + line;
+    }
+    EXPECT_EQ(joined, text);
+  }
+  EXPECT_EQ(wrapped("", 50, {}), std::vector<std::string>{""});
+}
+
+TEST(Wrapped, BreaksWordsThatAreTooLong) {
+  for (const bool monospace : {false, true}) {
+    std::string joined;
+    for (const std::string& line :
+         wrapped(std::string(50, 'm') + "\xC3\xAF", 40, {.size = 10, .monospace = monospace})) {
+      EXPECT_EQ(presentable(line), line) << "cut inside a character";
+      joined += line;
+    }
+    EXPECT_EQ(joined, std::string(50, 'm') + "\xC3\xAF");
+  }
+}
+
 }  // namespace
 }  // namespace cohort

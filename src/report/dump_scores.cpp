@@ -1,0 +1,82 @@
+#include "report/dump_scores.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "storage/file.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMostScore = 4096;  // bytes; a score is one short line
+
+std::optional<DumpScore> read_score(const fs::path& path) {
+  try {
+    return parse_score(read_text_file(path, kMostScore));
+  } catch (const FileError&) {  // gone since it was listed, too long, or not ours to read
+    return std::nullopt;
+  }
+}
+
+std::string skipped(const fs::path& run, const std::vector<fs::path>& paths, const char* what) {
+  constexpr std::size_t kMostNamed = 3;
+  std::vector<std::string> names;
+  for (const fs::path& path : paths) {
+    if (names.size() < kMostNamed) names.push_back(path.lexically_relative(run).string());
+  }
+  return run.string() + ": skipped " + std::to_string(paths.size()) + what +
+         (paths.size() == 1 ? "" : "s") + " among the dumped models: " + join(names, ", ") +
+         (paths.size() > kMostNamed ? ", ..." : "");
+}
+
+void sort_by_time(std::vector<ScoredDump>& dumps) {
+  std::stable_sort(dumps.begin(), dumps.end(), [](const ScoredDump& a, const ScoredDump& b) {
+    return std::tie(a.score.seconds, a.name.version) < std::tie(b.score.seconds, b.name.version);
+  });
+}
+
+}  // namespace
+
+double DumpScores::last_seconds() const {
+  double last = server.empty() ? 0 : server.back().score.seconds;
+  for (const auto& [rank, dumps] : workers) last = std::max(last, dumps.back().score.seconds);
+  return last;
+}
+
+DumpScores read_dump_scores(const fs::path& run) {
+  DumpScores scores;
+  const FoundDumps found = find_dumps(run);
+  std::vector<fs::path> damaged;
+  for (const FoundDump& dump : found.dumps) {
+    if (!dump.has_score) {
+      ++scores.unscored;
+      continue;
+    }
+    const std::optional<DumpScore> score = read_score(dump.score());
+    if (!score) {
+      damaged.push_back(dump.score());
+    } else if (dump.name.of_server) {
+      scores.server.push_back({dump.name, *score});
+    } else {
+      scores.workers[dump.name.worker].push_back({dump.name, *score});
+    }
+  }
+  sort_by_time(scores.server);
+  for (auto& [rank, dumps] : scores.workers) sort_by_time(dumps);
+  if (!found.foreign.empty()) {
+    scores.notes.push_back(skipped(run, found.foreign, " foreign file"));
+  }
+  if (!damaged.empty()) scores.notes.push_back(skipped(run, damaged, " damaged score"));
+  if (scores.unscored > 0) {
+    scores.notes.push_back(run.string() + ": " + std::to_string(scores.unscored) +
+                           " dumped models have no score yet; `cohort eval` gives them one");
+  }
+  return scores;
+}
+
+}  // namespace cohort

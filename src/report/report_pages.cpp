@@ -1,0 +1,39 @@
+#include "report/report_pages.h"
+
+#include "report/page_writer.h"
+#include "report/pdf_document.h"
+
+namespace cohort {
+
+std::vector<Drawing> report_pages(const Report& report) {
+  constexpr double kMargin = 56;
+  PageWriter writer(kA4, kMargin);
+  writer.title(report.title);
+  if (!report.created.empty()) writer.small_print("Report of " + report.created);
+  writer.heading("What was run");
+  for (const Fact& fact : report.facts) writer.fact(fact);
+  writer.heading("Results");
+  writer.table(report.summary);
+  for (const std::string& remark : report.remarks) writer.small_print(remark);
+  if (!report.commands.empty()) writer.heading("Commands");
+  for (const Fact& command : report.commands) writer.command(command);
+  if (!report.runs.empty()) {
+    writer.heading(report.runs.size() == 1 ? "The run" : "The runs one by one",
+                   writer.height_of_row(report.runs.front(), 2));
+    writer.figures(report.runs, 2);
+  }
+  if (!report.comparisons.empty()) {
+    writer.heading(report.summary.rows.size() > 1 ? "All runs together" : "Over time",
+                   writer.height_of_row(report.comparisons.front(), 1));
+    writer.figures(report.comparisons, 1);
+  }
+  writer.heading("Conclusion");
+  for (const std::string& sentence : report.conclusion) writer.bullet(sentence);
+  if (!report.notes.empty()) {
+    writer.heading("Notes");
+    for (const std::string& note : report.notes) writer.small_print(note);
+  }
+  return std::move(writer).finish(report.title);
+}
+
+}  // namespace cohort

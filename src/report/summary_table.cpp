@@ -1,0 +1,149 @@
+#include "report/summary_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "core/text.h"
+#include "report/axis.h"
+
+namespace cohort {
+namespace {
+
+constexpr const char* kAbsent = "–";
+
+std::string percent_cell(std::optional<double> share) {
+  return share ? fixed_number(100 * *share, 2) : kAbsent;
+}
+
+std::string number_cell(std::optional<double> value) {
+  if (!value) return kAbsent;
+  return std::isfinite(*value) ? short_number(*value) : "nan";
+}
+
+bool has_dumps(const Evidence& evidence) {
+  return std::any_of(evidence.runs.begin(), evidence.runs.end(),
+                     [](const RunRecords& run) { return !run.dumps.workers.empty(); });
+}
+
+struct Row {
+  std::size_t number = 0;
+  const std::string& label;
+  const RunRecords& run;
+  const RunResult& result;
+};
+
+// One column of the summary, and what it says of a run.
+struct SummaryColumn {
+  TableColumn head;
+  std::function<std::string(const Row&)> cell;
+};
+
+using Columns = std::vector<SummaryColumn>;
+using Share = std::optional<double> RunResult::*;
+
+bool differs(const Evidence& evidence, const char* name) {
+  const auto& runs = evidence.runs;
+  return runs.size() == 1 || std::any_of(runs.begin(), runs.end(), [&](const RunRecords& run) {
+           return run.setting(name) != runs.front().setting(name);
+         });
+}
+
+void add_settings(const Evidence& evidence, Columns& columns) {
+  columns.push_back({{"Run"}, [](const Row& row) { return row.label; }});
+  if (differs(evidence, "method")) {
+    columns.push_back({{"Method"}, [](const Row& row) { return row.run.setting("method"); }});
+  }
+  if (differs(evidence, "workers")) {
+    columns.push_back(
+        {{"Workers", true}, [](const Row& row) { return row.run.setting("workers"); }});
+  }
+  std::size_t settings = 0;
+  for (const Difference& difference : evidence.differences) {
+    if (difference.name == "method" || difference.name == "workers") continue;
+    if (settings++ == kMostSettings) break;
+    columns.push_back({{difference.name}, [&difference](const Row& row) {
+                         const std::string& value = difference.values[row.number];
+                         return value.empty() ? std::string(kAbsent) : value;
+                       }});
+  }
+}
+
+void add_accuracies(const Evidence& evidence, Columns& columns) {
+  const auto& results = evidence.results;
+  const auto add = [&](const char* title, Share share) {
+    if (std::any_of(results.begin(), results.end(),
+                    [&](const RunResult& result) { return (result.*share).has_value(); })) {
+      columns.push_back(
+          {{title, true}, [share](const Row& row) { return percent_cell(row.result.*share); }});
+    }
+  };
+  add("Last acc. (%)", &RunResult::last_top1);
+  if (std::any_of(results.begin(), results.end(),
+                  [](const RunResult& result) { return result.best_top1 != result.last_top1; })) {
+    add("Best acc. (%)", &RunResult::best_top1);
+  }
+  add("Server's acc. (%)", &RunResult::server_top1);
+  add("Workers' acc. (%)", &RunResult::workers_top1);
+}
+
+void add_measures(const Evidence& evidence, Columns& columns) {
+  columns.push_back(
+      {{"Test loss", true}, [](const Row& row) { return number_cell(row.result.loss()); }});
+  if (has_dumps(evidence)) {
+    columns.push_back({{"Shocks", true}, [](const Row& row) {
+                         return row.run.dumps.workers.empty()
+                                    ? std::string(kAbsent)
+                                    : std::to_string(row.result.shock_count());
+                       }});
+  }
+  columns.push_back(
+      {{"Time (s)", true}, [](const Row& row) { return number_cell(row.result.seconds); }});
+  columns.push_back({{"Samples/s", true}, [](const Row& row) {
+                       const auto& speed = row.result.samples_per_second;
+                       return speed ? fixed_number(*speed, 0) : std::string(kAbsent);
+                     }});
+  columns.push_back(
+      {{"Sent (MB)", true}, [](const Row& row) { return number_cell(row.result.megabytes_sent); }});
+}
+
+}  // namespace
+
+Table summary_of(const Evidence& evidence) {
+  Columns columns;
+  add_settings(evidence, columns);
+  add_accuracies(evidence, columns);
+  add_measures(evidence, columns);
+  Table table;
+  for (const SummaryColumn& column : columns) table.columns.push_back(column.head);
+  for (std::size_t i = 0; i < evidence.runs.size(); ++i) {
+    const Row row{i, evidence.labels[i], evidence.runs[i], evidence.results[i]};
+    std::vector<std::string> cells;
+    for (const SummaryColumn& column : columns) cells.push_back(column.cell(row));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+std::vector<std::string> remarks_of(const Evidence& evidence) {
+  std::vector<std::string> remarks;
+  std::size_t settings = 0;
+  for (const Difference& difference : evidence.differences) {
+    if (difference.name == "method" || difference.name == "workers") continue;
+    if (settings++ < kMostSettings) continue;
+    std::vector<std::string> values;
+    for (std::size_t i = 0; i < difference.values.size(); ++i) {
+      values.push_back(evidence.labels[i] + " " + difference.values[i]);
+    }
+    remarks.push_back(difference.name + " differs too: " + join(values, ", ") + ".");
+  }
+  std::string text = "Accuracies and losses are of the test set. The loss is of the model that ";
+  text += "counts: the server's last version, else the last evaluated.";
+  if (has_dumps(evidence)) {
+    text += " Workers' accuracy: mean of the last models they dumped.";
+  }
+  remarks.push_back(text + " Time is until the end of training; bytes are those of all workers.");
+  return remarks;
+}
+
+}  // namespace cohort
