@@ -3,13 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/bench_all_reduce.h"
+#include "apps/bench_evaluate.h"
 #include "apps/bench_push_pull.h"
 #include "apps/bench_scaling.h"
 #include "apps/bench_setup.h"
 #include "apps/bench_straggler.h"
 #include "apps/command.h"
 #include "apps/environment.h"
-#include "apps/training.h"
+#include "apps/job_choice.h"
 #include "engine/assemble.h"
 
 namespace cohort {
@@ -66,6 +67,7 @@ void add_bench(CLI::App& program, Invocation&) {
   add_all_reduce_bench(*command);
   add_push_pull_bench(*command);
   add_straggler_bench(*command);
+  add_evaluate_bench(*command);
 }
 
 }  // namespace cohort

@@ -9,8 +9,8 @@
 
 #include "apps/bench_setup.h"
 #include "apps/environment.h"
+#include "apps/job_choice.h"
 #include "apps/run_summary.h"
-#include "apps/training.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/assemble.h"

@@ -21,11 +21,14 @@ void add_list(CLI::App& program, Invocation& invocation);
 void add_data(CLI::App& program, Invocation& invocation);
 void add_launch(CLI::App& program, Invocation& invocation);
 void add_serve_parameters(CLI::App& program, Invocation& invocation);
+void add_serve_best(CLI::App& program, Invocation& invocation);
 void add_token(CLI::App& program, Invocation& invocation);
 void add_imagenet(CLI::App& program, Invocation& invocation);
 void add_mnist(CLI::App& program, Invocation& invocation);
+void add_swamp(CLI::App& program, Invocation& invocation);
 void add_dist_train(CLI::App& program, Invocation& invocation);
 void add_bench(CLI::App& program, Invocation& invocation);
 void add_plot(CLI::App& program, Invocation& invocation);
+void add_report(CLI::App& program, Invocation& invocation);
 
 }  // namespace cohort

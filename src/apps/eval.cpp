@@ -5,6 +5,7 @@
 #include "apps/checkpoint_choice.h"
 #include "apps/command.h"
 #include "apps/config_flags.h"
+#include "apps/dump_scoring.h"
 #include "apps/environment.h"
 #include "core/error.h"
 #include "engine/assemble.h"
@@ -25,18 +26,27 @@ struct EvalCommand {
                "growth", "synthetic-shape", "synthetic-classes"}) {
     command
         .add_option("what", what,
-                    "run directories (all their checkpoints), checkpoint folders, or safetensors "
-                    "files (then give --model and --data)")
+                    "run directories (all their dumped models and checkpoints), checkpoint "
+                    "folders, or safetensors files (then give --model and --data)")
         ->required();
     command.add_option("--split", split, "test or train (without augmentation)")
         ->check(CLI::IsMember({"test", "train"}))
         ->capture_default_str();
+    command
+        .add_option("--jobs", dumps.jobs,
+                    "dumped models evaluated at a time, with one thread each; 0: one for each core")
+        ->check(CLI::Range(0, 4096))
+        ->capture_default_str();
+    command.add_flag("--again", dumps.again, "also dumped models that have a score already");
+    command.add_flag("--delete-dumps", dumps.delete_models,
+                     "delete dumped models once they are evaluated; their scores stay");
     command.add_flag("--json", json, "one JSON object a line on standard output");
   }
 
   ConfigFlags flags;
   std::vector<std::string> what;
   std::string split = "test";
+  DumpScoringRequest dumps;
   bool json = false;
 };
 
@@ -58,7 +68,6 @@ std::vector<Candidate> candidates_of(const fs::path& what) {
   if (fs::is_regular_file(what) || fs::exists(what / "manifest.json")) return {{what, ""}};
   const fs::path folder = run_of(what) / "checkpoints";
   std::vector<StoredCheckpoint> stored = CheckpointStore(folder, 1).list();
-  if (stored.empty()) throw ConfigError(what.string() + " has no checkpoint yet");
   std::vector<Candidate> all;
   for (auto each = stored.rbegin(); each != stored.rend(); ++each) {
     const std::string name = each->folder.filename().string();
@@ -108,18 +117,70 @@ void report(const EvalCommand& command, const Candidate& candidate, const Evalua
   std::fflush(stdout);
 }
 
+bool is_run(const fs::path& what) {
+  return !fs::is_regular_file(what) && !fs::exists(what / "manifest.json") &&
+         fs::equivalent(run_of(what), what);
+}
+
+void report_dump(const FoundDump& dump, const DumpScore& score) {
+  nlohmann::json line = {{"model", dump.model().string()},
+                         {"loss", score.loss},
+                         {"top1", score.accuracy},
+                         {"seconds", score.seconds}};
+  if (dump.name.of_server) {
+    line["version"] = dump.name.version;
+  } else {
+    line["worker"] = dump.name.worker;
+    line["epoch"] = dump.name.epoch;
+    line["batch"] = dump.name.batch;
+  }
+  fmt::print("{}\n", line.dump());
+  std::fflush(stdout);
+}
+
+// Scores are those of the test set: there is one file for each.
+DumpScoringReport evaluate_dumps_of(const EvalCommand& command, const fs::path& run,
+                                    RunConfig config, const Dataset& test) {
+  const std::vector<std::string> given = command.flags.given();
+  if (std::find(given.begin(), given.end(), "eval-batch") == given.end()) {
+    config.eval_batch = kDumpBatch;
+  }
+  DumpScoringRequest request = command.dumps;
+  if (command.json) request.scored = report_dump;
+  const DumpScoringReport report = score_dumps(run, config, test, request);
+  if (report.found > 0 && !command.json) {
+    fmt::print(
+        "{}: {} dumped models evaluated in {:.1f} s, {} had a score already{}\n", run.string(),
+        report.evaluation.evaluated, report.evaluation.seconds, report.had_score,
+        report.evaluation.damaged == 0 ? ""
+                                       : fmt::format(", {} damaged", report.evaluation.damaged));
+    print_scores(stdout, run);
+  }
+  return report;
+}
+
 // Returns how many could not be read.
-int evaluate_all(const EvalCommand& command, const fs::path& what) {
+std::int64_t evaluate_all(const EvalCommand& command, const fs::path& what) {
   RunConfig config = config_for(command, what);
   check_config(config);
   const std::vector<Candidate> candidates = candidates_of(what);
   const auto data = open_data(config, data_search_path());
   const Dataset& split = command.split == "test" ? *data->test : *data->train;
+  std::int64_t damaged = 0;
+  if (command.split == "test" && is_run(what)) {
+    const DumpScoringReport report = evaluate_dumps_of(command, what, config, split);
+    damaged = report.evaluation.damaged;
+    if (report.found == 0 && candidates.empty()) {
+      throw ConfigError(what.string() + " has no checkpoint and no dumped model yet");
+    }
+    if (stop_requested()) return damaged;
+  } else if (candidates.empty()) {
+    throw ConfigError(what.string() + " has no checkpoint yet");
+  }
   const auto model = build_model(config, split);
   set_compute_threads(config, *model);
   const at::Device device = parse_device(config.device);
   Replica replica(*model, replica_options(config, *model, device));
-  int damaged = 0;
   for (const Candidate& candidate : candidates) {
     try {
       const bool single_file = fs::is_regular_file(candidate.weights);
@@ -127,6 +188,7 @@ int evaluate_all(const EvalCommand& command, const fs::path& what) {
                                                : load_checkpoint(candidate.weights).model;
       restore_model(file, candidate.weights.string(), replica);
     } catch (const FileError& error) {
+      if (!fs::exists(candidate.weights)) continue;  // by the run itself, which goes on
       fmt::print(stderr, "skipped: {}\n", error.what());
       ++damaged;
       continue;
@@ -139,16 +201,16 @@ int evaluate_all(const EvalCommand& command, const fs::path& what) {
 }  // namespace
 
 void add_eval(CLI::App& program, Invocation& invocation) {
-  CLI::App* command =
-      program.add_subcommand("eval", "Loss and accuracy of checkpoints or exported models");
+  CLI::App* command = program.add_subcommand(
+      "eval", "Loss and accuracy of dumped models, checkpoints or exported models");
   auto parsed = std::make_shared<EvalCommand>(*command);
   command->callback([parsed, &invocation] {
-    int damaged = 0;
+    std::int64_t damaged = 0;
     for (const std::string& what : parsed->what) {
       if (!fs::exists(what)) throw ConfigError("there is no " + what);
       damaged += evaluate_all(*parsed, what);
     }
-    invocation.exit_status = damaged == 0 ? 0 : 1;
+    invocation.exit_status = stop_requested() ? 130 : damaged == 0 ? 0 : 1;
   });
 }
 

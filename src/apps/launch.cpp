@@ -89,11 +89,20 @@ int run_local(const Flags& flags) {
 }
 
 int run_servers(const Flags& flags) {
-  const LocalServersRequest request{.servers = flags.servers,
-                                    .workers = flags.request.processes,
-                                    .program = flags.request.program,
-                                    .arguments = flags.request.arguments,
-                                    .state_dir = flags.state_dir};
+  LocalServersRequest request{.servers = flags.servers,
+                              .workers = flags.request.processes,
+                              .program = flags.request.program,
+                              .arguments = flags.request.arguments,
+                              .state_dir = flags.state_dir};
+  if (value_in(request.arguments, "--method") == "swamp") {
+    if (flags.servers != 1) {
+      throw ConfigError("--method swamp has one server, which keeps the best model: --servers 1");
+    }
+    // It judges models, so it has to know all that the workers know.
+    request.server_arguments = {"serve-best"};
+    request.server_arguments.insert(request.server_arguments.end(), request.arguments.begin() + 1,
+                                    request.arguments.end());
+  }
   if (flags.dry_run) return dry_run(local_servers_job(request, "JOB_FOLDER").processes);
   watch_launch_signals();
   return run_local_servers(request, local_control());
@@ -130,7 +139,7 @@ int run_with_launcher(const Flags& flags) {
 }
 
 int run_launch(const Flags& flags) {
-  const std::string named = engine_in(flags.request.arguments);
+  const std::string named = value_in(flags.request.arguments, "--engine");
   const bool tcp = (named.empty() ? flags.request.engine : named) == "tcp";
   if (!tcp && flags.servers == 0) return run_with_launcher(flags);
   if (!flags.request.hosts_file.empty()) throw ConfigError(hosts_advice(flags));
@@ -148,7 +157,8 @@ void add_launch(CLI::App& program, Invocation& invocation) {
       ->required();
   command
       ->add_option("--servers", flags->servers,
-                   "also start so many parameter servers, for --method parameter-server")
+                   "also start so many parameter servers, for --method parameter-server, or the "
+                   "one server of --method swamp")
       ->check(CLI::Range(0, 1024));
   command->add_option("--state-dir", flags->state_dir,
                       "where the servers keep snapshots; default: a folder for this job alone");

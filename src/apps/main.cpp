@@ -79,13 +79,16 @@ int run(int argc, char** argv) {
   add_eval(program, invocation);
   add_export(program, invocation);
   add_plot(program, invocation);
+  add_report(program, invocation);
   add_list(program, invocation);
   add_data(program, invocation);
   add_bench(program, invocation);
   add_launch(program, invocation);
   add_serve_parameters(program, invocation);
+  add_serve_best(program, invocation);
   add_token(program, invocation);
   add_imagenet(program, invocation);
+  add_swamp(program, invocation);
   add_mnist(program, invocation);
   add_dist_train(program, invocation);
   if (argc == 1) {

@@ -1,26 +1,13 @@
 #include "apps/server_threads.h"
 
-#include <cerrno>
-#include <cstdlib>
-
 #include "apps/serving.h"
-#include "storage/file.h"
 #include "storage/folder.h"
 
 namespace cohort {
-namespace {
-
-std::filesystem::path make_folder() {
-  std::string pattern = runtime_folder() + "/servers-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) throw_file_error(errno, "making the folder", pattern);
-  return pattern;
-}
-
-}  // namespace
 
 ServerThreads::ServerThreads(int servers, int workers, const JobId& job,
                              const std::function<void(const std::string&)>& log)
-    : folder_(make_folder()), reports_(static_cast<std::size_t>(servers)) {
+    : folder_(make_socket_folder()), reports_(static_cast<std::size_t>(servers)) {
   for (int server = 0; server < servers; ++server) {
     ServerProcessOptions options;
     options.listener.address.path = (folder_ / ("server-" + std::to_string(server))).string();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "core/text.h"
 #include "launch/rendezvous.h"
 #include "serving/server_process.h"
+#include "storage/file.h"
 
 namespace cohort {
 namespace {
@@ -73,6 +75,12 @@ void print_report(const ServerReport& report, int index) {
 std::string runtime_folder() {
   return private_folder([](const char* name) -> const char* { return std::getenv(name); },
                         "/tmp/cohort-" + std::to_string(::geteuid()));
+}
+
+std::filesystem::path make_socket_folder() {
+  std::string pattern = runtime_folder() + "/servers-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr) throw_file_error(errno, "making the folder", pattern);
+  return pattern;
 }
 
 Credentials find_credentials(const std::string& token_file, const std::string& tls_dir,

@@ -4,16 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
 #include "apps/agreement.h"
 #include "apps/environment.h"
+#include "apps/job_choice.h"
 #include "apps/run_summary.h"
 #include "apps/server_threads.h"
 #include "apps/serving.h"
+#include "apps/swamp_host.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/assemble.h"
@@ -22,7 +23,6 @@
 #include "engine/run_directory.h"
 #include "engine/worker.h"
 #include "launch/job.h"
-#include "launch/lone_job.h"
 #include "methods/server_access.h"
 #include "metrics/discard_sink.h"
 
@@ -30,7 +30,6 @@ namespace cohort {
 namespace {
 
 constexpr int kInterrupted = 130;
-constexpr int kMostServers = 1024;
 
 // So that the run can be repeated and evaluated from anywhere.
 void make_paths_absolute(RunConfig& config) {
@@ -48,7 +47,9 @@ nlohmann::json describe_data(const DataSplits& data) {
 
 nlohmann::json run_document(const RunConfig& config, const Model& model, const DataSplits& data,
                             const std::vector<std::string>& arguments) {
+  const WorkerPlace first{0, static_cast<int>(config.workers), 0};
   return {{"config", to_json(config)},
+          {"steps_per_epoch", sample_order(config, *data.train, first).steps_per_epoch()},
           {"command", arguments},
           {"resumed_by", nlohmann::json::array()},
           {"host", describe_host()},
@@ -76,6 +77,7 @@ nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
 std::unique_ptr<Progress> choose_progress(const TrainRequest& request, const RunConfig& config,
                                           Step steps_per_epoch) {
   if (request.make_progress) return request.make_progress(config, steps_per_epoch);
+  if (request.make_worker_progress) return request.make_worker_progress(0, steps_per_epoch);
   if (request.quiet) return make_quiet_progress(stderr);
   return is_terminal(stderr) ? make_progress_bar(stderr) : make_plain_progress(stderr);
 }
@@ -203,6 +205,7 @@ class Training {
         from_first_process(processes, files_ ? resume_text(*files_, config_) : ""));
     auto members = job_.join();
     watch_signals();
+    start_dumps();
     const std::optional<ServerAccess> servers = reach_servers();
     run_workers(
         config_, *data_, members, {resume_ ? &*resume_ : nullptr, servers ? &*servers : nullptr},
@@ -212,8 +215,10 @@ class Training {
           std::fflush(nullptr);
           ::_exit(1);
         });
-    if (files_) finish();
     if (server_threads_) server_threads_->wait();
+    if (swamp_) swamp_report_ = swamp_->wait();
+    finish_dumps();
+    if (files_) finish();
     // A launcher ends the whole job when one process ends with another status than 0.
     processes.barrier(deadline_in(std::chrono::minutes(5)));
     if (outcome_.reason != StopReason::kInterrupted) return 0;
@@ -230,6 +235,11 @@ class Training {
     access.note = say;
     if (const std::optional<int> own = servers_to_start(config_)) {
       access.job = random_job_id();
+      if (config_.method == "swamp") {
+        start_swamp(access.job);
+        access.servers = {swamp_->address()};
+        return access;
+      }
       server_threads_ = std::make_unique<ServerThreads>(*own, static_cast<int>(config_.workers),
                                                         access.job, [](const std::string&) {});
       access.servers = server_threads_->addresses();
@@ -240,6 +250,42 @@ class Training {
     access.credentials = find_credentials(config_.token_file, config_.tls_dir, config_.insecure);
     access.runtime_folder = runtime_folder();
     return access;
+  }
+
+  void start_swamp(const JobId& job) {
+    SwampHostOptions options;
+    options.config = config_;
+    options.server.workers = static_cast<int>(config_.workers);
+    options.dumps = dumps_.get();
+    if (files_) options.metrics = &files_->run.metrics();
+    swamp_ = std::make_unique<SwampThread>(std::move(options), job);
+  }
+
+  void start_dumps() {
+    if (!files_ || config_.dump_every == 0) return;
+    DumpWriterOptions options;
+    options.root = files_->run.path() / request_.dump_root;
+    options.keep = config_.keep_dumps;
+    if (resume_) {
+      options.earlier_seconds = nlohmann::json::parse(resume_->engine).value("seconds", 0.0);
+    }
+    options.note = say;
+    dumps_ = std::make_unique<DumpWriter>(std::move(options));
+  }
+
+  void finish_dumps() {
+    if (!dumps_) return;
+    const DumpCounts counts = dumps_->finish();
+    if (counts.failed > 0) {
+      say(fmt::format("warning: {} of {} models could not be dumped", counts.failed,
+                      counts.failed + counts.written));
+    }
+    if (counts.left_out > 0) {
+      say(
+          fmt::format("warning: {} models were not dumped because the disk was too slow: give a "
+                      "larger --dump-every",
+                      counts.left_out));
+    }
   }
 
   // Trouble with servers is said also to those who want no progress. From any thread.
@@ -256,6 +302,7 @@ class Training {
                     ? run_document(config_, model, *data_, arguments_)
                     : resumed_document(request_.resume, config_, *data_, arguments_);
     if (request_.resume.empty()) files_->run.write_run_json(document_);
+    if (request_.prepared) request_.prepared(files_->run.path());
     if (request_.quiet) return;
     if (request_.make_progress) {
       fmt::print(stderr, "run      {}\n", files_->run.path().string());
@@ -276,8 +323,14 @@ class Training {
 
   void train_silently(Worker& worker) {
     DiscardSink discard;
-    const auto silent = make_silent_progress();
-    TrainerParts parts = worker.parts(*data_, discard, *silent);
+    const auto progress =
+        request_.make_worker_progress
+            ? request_.make_worker_progress(worker.member().rank, worker.order().steps_per_epoch())
+            : make_silent_progress();
+    const bool own_model = workers_have_own_models(config_.method);
+    MetricsSink& sink = own_model && files_ ? files_->run.metrics() : discard;
+    TrainerParts parts = worker.parts(*data_, sink, *progress);
+    if (own_model) parts.dumps = dumps_.get();
     if (parts.group.alone()) parts.test = nullptr;  // one of them is enough
     Trainer trainer(parts, options(worker));
     if (resume_) {
@@ -294,6 +347,7 @@ class Training {
     for (const std::string& line : worker.notes()) progress->note(line);
     TrainerParts parts = worker.parts(*data_, files_->run.metrics(), *progress);
     parts.checkpoints = &files_->checkpoints;
+    parts.dumps = dumps_.get();
     parts.metrics_bytes = [this] { return files_->run.metrics_bytes(); };
     Trainer trainer(parts, options(worker));
     if (files_->checkpoint) resume_first(trainer, worker.options().total_steps);
@@ -325,10 +379,13 @@ class Training {
 
   void finish() {
     const std::filesystem::path& path = files_->run.path();
-    const nlohmann::json summary = summarize(outcome_, path);
+    nlohmann::json summary = summarize(outcome_, path);
+    if (swamp_report_) summary["swamp"] = to_json(*swamp_report_);
     files_->run.write_summary(summary);
     if (request_.json) fmt::print("{}\n", summary.dump());
-    if (!request_.quiet && !request_.make_progress) print_summary(stderr, outcome_, path);
+    if (request_.quiet || request_.make_progress) return;
+    print_summary(stderr, outcome_, path);
+    if (swamp_report_) fmt::print(stderr, "server         {}\n", describe(*swamp_report_));
   }
 
   RunConfig& config_;
@@ -339,90 +396,16 @@ class Training {
   std::optional<RunFiles> files_;  // of the first process
   nlohmann::json document_;
   std::optional<ResumePoint> resume_;
+  std::unique_ptr<DumpWriter> dumps_;  // outlives those who write
   std::unique_ptr<ServerThreads> server_threads_;
+  std::unique_ptr<SwampThread> swamp_;
+  std::optional<SwampReport> swamp_report_;
   TrainingOutcome outcome_;  // of this process's first worker
 };
 
 }  // namespace
 
-void check_names(const RunConfig& config) {
-  methods().find(config.method);
-  models().find(config.model);
-  data_sets().find(config.data);
-  optimizers().find(config.optimizer);
-  schedules().find(config.schedule);
-  parse_device(config.device);
-}
-
-std::unique_ptr<Job> join_job(RunConfig& config, const std::vector<std::string>& addresses,
-                              int process) {
-  if (config.engine == "auto") config.engine = default_engine();
-  engines().find(config.engine);
-  const int processes = launched_processes();
-  if (processes > 1 && (config.engine == "threads" || config.engine == "nccl")) {
-    throw ConfigError("--engine " + config.engine +
-                      " lives in one process, but a launcher started " + std::to_string(processes) +
-                      ", each of which would train alone: leave " +
-                      "--engine out, or start one process");
-  }
-  if (config.engine == "nccl") {
-    if (config.device == "cpu") config.device = "cuda";  // what else could it sum on
-    parse_device(config.device);
-    if (!config.world.empty()) {
-      throw ConfigError(
-          "--engine nccl gives worker n the GPU n: leave out --world, or use "
-          "--engine threads");
-    }
-  }
-  JobOptions options;
-  options.workers = static_cast<int>(config.workers);
-  if (config.engine == "tcp") {
-    options.job = config.job;
-    options.meet = config.meet;
-    for (const std::string& address : addresses) {
-      options.addresses.push_back(parse_address(address));
-    }
-    if (!addresses.empty()) {  // started by hand, one after another
-      options.process = process;
-      options.start_timeout =
-          std::chrono::duration_cast<std::chrono::milliseconds>(patience(config));
-    }
-    options.credentials = find_credentials(config.token_file, config.tls_dir, config.insecure);
-    options.note = [](const std::string& line) { fmt::print(stderr, "cohort: {}\n", line); };
-  }
-  auto job = engines().make(config.engine, options);
-  config.workers = job->size();
-  return job;
-}
-
-std::optional<int> servers_to_start(const RunConfig& config) {
-  int servers = 0;
-  const char* end = config.servers.data() + config.servers.size();
-  const auto parsed = std::from_chars(config.servers.data(), end, servers);
-  if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
-  if (servers >= 1 && servers <= kMostServers) return servers;
-  throw ConfigError("--servers takes a number from 1 to " + std::to_string(kMostServers) +
-                    ", or addresses: host:port,host:port; got '" + config.servers + "'");
-}
-
 namespace {
-
-// This worker's part of a job whose workers know only the servers.
-std::unique_ptr<Job> join_servers(RunConfig& config, bool launched) {
-  static_cast<void>(parse_addresses(config.servers));  // is what it should be
-  if (config.workers < 1) {
-    throw ConfigError("give --workers: how many workers the servers at " + config.servers +
-                      " have, the same for all");
-  }
-  if (config.rank < 0 && config.workers == 1) config.rank = 0;
-  if (config.rank < 0 || config.rank >= config.workers) {
-    throw ConfigError("give each worker its --rank from 0 to " +
-                      std::to_string(config.workers - 1));
-  }
-  config.engine = "threads";
-  const auto workers = static_cast<int>(config.workers);
-  return make_lone_job(static_cast<Rank>(config.rank), workers, launched ? workers : 1);
-}
 
 // Each worker of such a job has a run directory of its own.
 TrainRequest own_request(TrainRequest request, std::int64_t rank) {
@@ -435,44 +418,14 @@ TrainRequest own_request(TrainRequest request, std::int64_t rank) {
 
 }  // namespace
 
-void check_method_suits(const RunConfig& config, const Job& job) {
-  if (config.method == "local" && job.size() > 1) {
-    throw ConfigError("--method local trains one worker alone, but there are " +
-                      std::to_string(job.size()) + ": give --method all-reduce");
-  }
-  if (config.method == "data-parallel" && job.processes() > 1) {
-    throw ConfigError("--method data-parallel lives in one process, but there are " +
-                      std::to_string(job.processes()) + ": use --method all-reduce");
-  }
-  if (!keeps_workers_in_step(config.method) && job.processes() > 1) {
-    throw ConfigError("--method " + config.method +
-                      " has workers that know only the servers: "
-                      "start it with cohort launch --servers, or give --servers host:port");
-  }
-}
-
 const std::vector<std::string>& changeable_on_resume() {
-  static const std::vector<std::string> names = {"epochs",
-                                                 "iterations",
-                                                 "target-accuracy",
-                                                 "eval-every",
-                                                 "eval-batch",
-                                                 "record-every",
-                                                 "checkpoint-every",
-                                                 "keep",
-                                                 "loader-threads",
-                                                 "threads",
-                                                 "device",
-                                                 "data-dir",
-                                                 "workers",
-                                                 "engine",
-                                                 "world",
-                                                 "batch",
-                                                 "accumulate",
-                                                 "bucket",
-                                                 "first-bucket",
-                                                 "check-replicas",
-                                                 "peer-timeout"};
+  static const std::vector<std::string> names = {
+      "epochs",       "iterations",     "target-accuracy",  "eval-every",
+      "eval-batch",   "record-every",   "checkpoint-every", "keep",
+      "dump-every",   "keep-dumps",     "loader-threads",   "threads",
+      "device",       "data-dir",       "workers",          "engine",
+      "world",        "batch",          "accumulate",       "bucket",
+      "first-bucket", "check-replicas", "peer-timeout"};
   return names;
 }
 

@@ -11,7 +11,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::string_view kEngineFlag = "--engine";
+constexpr const char* kEngineFlag = "--engine";
 constexpr std::chrono::seconds kTimeToNotice{15};
 constexpr std::chrono::seconds kHardStopAfter{10};
 
@@ -48,16 +48,14 @@ class LateOnes {
 
 }  // namespace
 
-std::string engine_in(const std::vector<std::string>& arguments) {
-  std::string engine;
+std::string value_in(const std::vector<std::string>& arguments, const std::string& flag) {
+  std::string value;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string_view word = arguments[i];
-    if (word == kEngineFlag && i + 1 < arguments.size()) engine = arguments[i + 1];
-    if (word.starts_with(kEngineFlag) && word.substr(kEngineFlag.size()).starts_with('=')) {
-      engine = word.substr(kEngineFlag.size() + 1);
-    }
+    const std::string& word = arguments[i];
+    if (word == flag && i + 1 < arguments.size()) value = arguments[i + 1];
+    if (word.starts_with(flag + "=")) value = word.substr(flag.size() + 1);
   }
-  return engine;
+  return value;
 }
 
 std::vector<LocalProcess> local_job(const LocalJobRequest& request) {
@@ -67,7 +65,7 @@ std::vector<LocalProcess> local_job(const LocalJobRequest& request) {
   }
   std::vector<std::string> command = {request.program.string()};
   command.insert(command.end(), request.arguments.begin(), request.arguments.end());
-  if (request.arguments.front() == "train" && engine_in(request.arguments).empty()) {
+  if (request.arguments.front() == "train" && value_in(request.arguments, kEngineFlag).empty()) {
     command.insert(command.end(), {std::string(kEngineFlag), "tcp"});
   }
   const std::string job = to_text(random_job_id());

@@ -169,10 +169,16 @@ LocalServersJob local_servers_job(const LocalServersRequest& request,
     const std::string own = std::to_string(server);
     const std::string address = "127.0.0.1:" + std::to_string(ports[server]);
     addresses += (server == 0 ? "" : ",") + address;
+    std::vector<std::string> command = {request.program.string()};
+    command.insert(command.end(), request.server_arguments.begin(), request.server_arguments.end());
+    for (const std::string& word :
+         {std::string("--listen"), address, std::string("--index"), own, std::string("--workers"),
+          workers, std::string("--state-dir"), (state / ("server-" + own)).string()}) {
+      command.push_back(word);
+    }
     job.processes.push_back(
         {.name = "server " + own,
-         .command = {request.program.string(), "serve-parameters", "--listen", address, "--index",
-                     own, "--workers", workers, "--state-dir", state / ("server-" + own)},
+         .command = std::move(command),
          .environment = {name, "COHORT_TLS_DIR=" + (folder / "tls" / ("server-" + own)).string()},
          .prefix = "server " + own + ": "});
   }

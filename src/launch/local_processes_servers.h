@@ -1,4 +1,4 @@
-// A job of parameter servers and workers, all on this host.
+// A job of servers and workers, all on this host.
 //
 // Every process gets the job's name and certificates of an authority made for this job alone
 // (COHORT_JOB, COHORT_TLS_DIR); workers also their place (COHORT_RANK, COHORT_WORKERS) and where
@@ -19,6 +19,9 @@ struct LocalServersRequest {
   std::filesystem::path program = {};
   std::vector<std::string> arguments = {};  // of a worker: "train", ...
   std::filesystem::path state_dir = {};     // where servers keep snapshots; empty: till the end
+  // What a server does; it is also told where to listen, its number, the number of workers and
+  // where to keep snapshots.
+  std::vector<std::string> server_arguments = {"serve-parameters"};
 };
 
 // A folder of this user alone that goes with this object, with all that is in it.

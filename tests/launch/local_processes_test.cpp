@@ -61,10 +61,10 @@ TEST_F(LocalLaunch, TellsEachProcessItsPlace) {
 TEST_F(LocalLaunch, LeavesAnEngineThatIsNamedAlone) {
   for (const auto& flags : {std::vector<std::string>{"train", "--engine", "mpi"},
                             std::vector<std::string>{"train", "--engine=mpi"}}) {
-    EXPECT_EQ(engine_in(flags), "mpi");
+    EXPECT_EQ(value_in(flags, "--engine"), "mpi");
     EXPECT_EQ(local_job({1, "/p", flags}).front().command.back(), flags.back());
   }
-  EXPECT_EQ(engine_in({"train"}), "");
+  EXPECT_EQ(value_in({"train"}, "--engine"), "");
   EXPECT_EQ(local_job({1, "/p", {"list"}}).front().command.back(), "list");
   EXPECT_THROW(local_job({0, "/p", {"train"}}), ConfigError);
 }

@@ -1,0 +1,144 @@
+#include "apps/dump_scoring.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "apps/environment.h"
+#include "core/clock.h"
+#include "storage/file.h"
+#include "storage/folder.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kMostNamed = 5;  // of files that do not belong there
+
+// How far an evaluation has come.
+class ScoringProgress {
+ public:
+  ScoringProgress(std::string what, std::int64_t total)
+      : what_(std::move(what)), total_(total), terminal_(is_terminal(stderr)) {}
+
+  void show(std::int64_t left) {
+    const std::int64_t done = total_ - left;
+    const double seconds = seconds_between(start_, Clock::now());
+    if (terminal_) {
+      constexpr std::int64_t kWidth = 30;
+      const auto filled = static_cast<std::size_t>(kWidth * done / total_);
+      fmt::print(stderr, "\r{} [{}{}] {} of {} models, {:.0f} s left \x1b[K", what_,
+                 std::string(filled, '='), std::string(kWidth - filled, ' '), done, total_,
+                 seconds / static_cast<double>(done) * static_cast<double>(left));
+      std::fflush(stderr);
+    } else if (done == total_ || done * 10 / total_ > shown_) {
+      shown_ = done * 10 / total_;
+      fmt::print(stderr, "{}  {} of {} models evaluated, {:.1f} s\n", what_, done, total_, seconds);
+    }
+  }
+
+  // So that another line can be written.
+  void clear() const {
+    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+ private:
+  std::string what_;
+  std::int64_t total_;
+  bool terminal_;
+  std::int64_t shown_ = 0;  // tenths
+  Clock::time_point start_ = Clock::now();
+};
+
+void name_foreign(const std::vector<std::filesystem::path>& foreign) {
+  if (foreign.empty()) return;
+  fmt::print(stderr, "skipped: {} {} no dumped model:\n", foreign.size(),
+             foreign.size() == 1 ? "file is" : "files are");
+  for (std::size_t i = 0; i < std::min(foreign.size(), kMostNamed); ++i) {
+    fmt::print(stderr, "  {}\n", foreign[i].string());
+  }
+  if (foreign.size() > kMostNamed) fmt::print(stderr, "  ...\n");
+}
+
+int default_jobs(const RunConfig& config) {
+  if (config.device != "cpu") return 1;
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+DumpScoringReport score_dumps(const std::filesystem::path& run, const RunConfig& config,
+                              const Dataset& data, const DumpScoringRequest& request) {
+  DumpScoringReport report;
+  const FoundDumps found = find_dumps(run);
+  name_foreign(found.foreign);
+  report.foreign = static_cast<std::int64_t>(found.foreign.size());
+  report.found = static_cast<std::int64_t>(found.dumps.size());
+  std::vector<FoundDump> wanted;
+  for (const FoundDump& dump : found.dumps) {
+    if (dump.has_score && (!request.again || !dump.has_model)) {
+      ++report.had_score;
+    } else {
+      wanted.push_back(dump);
+    }
+  }
+  if (wanted.empty()) return report;
+  ScoringProgress progress(run.string(), static_cast<std::int64_t>(wanted.size()));
+  DumpEvaluationOptions options;
+  options.jobs = request.jobs > 0 ? request.jobs : default_jobs(config);
+  options.most_samples = request.most_samples;
+  options.delete_models = request.delete_models;
+  options.stop = &stop_requested();
+  options.scored = [&](const FoundDump& dump, const DumpScore& score, std::int64_t left) {
+    if (request.scored) {
+      progress.clear();
+      request.scored(dump, score);
+    }
+    if (request.progress) progress.show(left);
+  };
+  options.skipped = [&](const std::string& why) {
+    progress.clear();
+    fmt::print(stderr, "skipped: {}\n", why);
+  };
+  watch_signals();
+  report.evaluation = evaluate_dumps(config, data, wanted, options);
+  progress.clear();
+  return report;
+}
+
+void delete_scored_models(const std::filesystem::path& run) {
+  for (const FoundDump& dump : find_dumps(run).dumps) {
+    if (dump.has_score && dump.has_model) remove_tree(dump.model());
+  }
+}
+
+void print_scores(std::FILE* out, const std::filesystem::path& run) {
+  struct Best {
+    std::int64_t scores = 0;
+    DumpScore lowest;
+    DumpScore last;
+  };
+  std::map<std::pair<bool, Rank>, Best> by_owner;
+  for (const FoundDump& dump : find_dumps(run).dumps) {
+    if (!dump.has_score) continue;
+    const auto score = parse_score(read_text_file(dump.score(), 4096));
+    if (!score) {
+      fmt::print(stderr, "skipped: {} holds no score\n", dump.score().string());
+      continue;
+    }
+    Best& best = by_owner[{dump.name.of_server, dump.name.worker}];
+    if (best.scores++ == 0 || score->loss < best.lowest.loss) best.lowest = *score;
+    best.last = *score;
+  }
+  for (const auto& [owner, best] : by_owner) {
+    fmt::print(out,
+               "{:<10} {:>5} models  lowest loss {:.4f} ({:.2f}%) at {:.1f} s  last {:.4f} "
+               "({:.2f}%) at {:.1f} s\n",
+               owner.first ? "server" : fmt::format("worker {}", owner.second), best.scores,
+               best.lowest.loss, 100 * best.lowest.accuracy, best.lowest.seconds, best.last.loss,
+               100 * best.last.accuracy, best.last.seconds);
+  }
+}
+
+}  // namespace cohort

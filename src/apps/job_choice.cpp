@@ -1,0 +1,115 @@
+#include "apps/job_choice.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <charconv>
+
+#include "apps/environment.h"
+#include "apps/serving.h"
+#include "core/error.h"
+#include "engine/assemble.h"
+#include "engine/device.h"
+#include "launch/environment.h"
+#include "launch/lone_job.h"
+#include "methods/update_method.h"
+
+namespace cohort {
+namespace {
+
+constexpr int kMostServers = 1024;
+
+}  // namespace
+
+void check_names(const RunConfig& config) {
+  methods().find(config.method);
+  models().find(config.model);
+  data_sets().find(config.data);
+  optimizers().find(config.optimizer);
+  schedules().find(config.schedule);
+  parse_device(config.device);
+}
+
+std::unique_ptr<Job> join_job(RunConfig& config, const std::vector<std::string>& addresses,
+                              int process) {
+  if (config.engine == "auto") config.engine = default_engine();
+  engines().find(config.engine);
+  const int processes = launched_processes();
+  if (processes > 1 && (config.engine == "threads" || config.engine == "nccl")) {
+    throw ConfigError("--engine " + config.engine +
+                      " lives in one process, but a launcher started " + std::to_string(processes) +
+                      ", each of which would train alone: leave " +
+                      "--engine out, or start one process");
+  }
+  if (config.engine == "nccl") {
+    if (config.device == "cpu") config.device = "cuda";  // what else could it sum on
+    parse_device(config.device);
+    if (!config.world.empty()) {
+      throw ConfigError(
+          "--engine nccl gives worker n the GPU n: leave out --world, or use "
+          "--engine threads");
+    }
+  }
+  JobOptions options;
+  options.workers = static_cast<int>(config.workers);
+  if (config.engine == "tcp") {
+    options.job = config.job;
+    options.meet = config.meet;
+    for (const std::string& address : addresses) {
+      options.addresses.push_back(parse_address(address));
+    }
+    if (!addresses.empty()) {  // started by hand, one after another
+      options.process = process;
+      options.start_timeout =
+          std::chrono::duration_cast<std::chrono::milliseconds>(patience(config));
+    }
+    options.credentials = find_credentials(config.token_file, config.tls_dir, config.insecure);
+    options.note = [](const std::string& line) { fmt::print(stderr, "cohort: {}\n", line); };
+  }
+  auto job = engines().make(config.engine, options);
+  config.workers = job->size();
+  return job;
+}
+
+std::optional<int> servers_to_start(const RunConfig& config) {
+  int servers = 0;
+  const char* end = config.servers.data() + config.servers.size();
+  const auto parsed = std::from_chars(config.servers.data(), end, servers);
+  if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
+  if (servers >= 1 && servers <= kMostServers) return servers;
+  throw ConfigError("--servers takes a number from 1 to " + std::to_string(kMostServers) +
+                    ", or addresses: host:port,host:port; got '" + config.servers + "'");
+}
+
+std::unique_ptr<Job> join_servers(RunConfig& config, bool launched) {
+  static_cast<void>(parse_addresses(config.servers));  // is what it should be
+  if (config.workers < 1) {
+    throw ConfigError("give --workers: how many workers the servers at " + config.servers +
+                      " have, the same for all");
+  }
+  if (config.rank < 0 && config.workers == 1) config.rank = 0;
+  if (config.rank < 0 || config.rank >= config.workers) {
+    throw ConfigError("give each worker its --rank from 0 to " +
+                      std::to_string(config.workers - 1));
+  }
+  config.engine = "threads";
+  const auto workers = static_cast<int>(config.workers);
+  return make_lone_job(static_cast<Rank>(config.rank), workers, launched ? workers : 1);
+}
+
+void check_method_suits(const RunConfig& config, const Job& job) {
+  if (config.method == "local" && job.size() > 1) {
+    throw ConfigError("--method local trains one worker alone, but there are " +
+                      std::to_string(job.size()) + ": give --method all-reduce");
+  }
+  if (config.method == "data-parallel" && job.processes() > 1) {
+    throw ConfigError("--method data-parallel lives in one process, but there are " +
+                      std::to_string(job.processes()) + ": use --method all-reduce");
+  }
+  if (!keeps_workers_in_step(config.method) && job.processes() > 1) {
+    throw ConfigError("--method " + config.method +
+                      " has workers that know only the servers: "
+                      "start it with cohort launch --servers, or give --servers host:port");
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,131 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "apps/command.h"
+#include "apps/config_flags.h"
+#include "apps/environment.h"
+#include "apps/job_choice.h"
+#include "apps/serving.h"
+#include "apps/swamp_host.h"
+#include "core/error.h"
+#include "engine/run_directory.h"
+
+namespace cohort {
+namespace {
+
+constexpr const char* kExample =
+    R"(Example:
+
+    cohort serve-best --method swamp --data mnist --workers 2 --listen 127.0.0.1:7000 &
+    cohort train --method swamp --data mnist --workers 2 --servers 127.0.0.1:7000 --rank 0 &
+    cohort train --method swamp --data mnist --workers 2 --servers 127.0.0.1:7000 --rank 1
+
+The server needs the model, the data and the settings of the workers, since it evaluates their
+models: give it the same flags. It ends when they are done.)";
+
+struct ServeBestCommand {
+  explicit ServeBestCommand(CLI::App& command) : flags(command) {
+    command.add_option("--listen", listen, "host:port to listen at; port 0: any free one")
+        ->capture_default_str();
+    command.add_option("--state-dir", state_dir,
+                       "folder for the best model: a server started again with it goes on");
+    command.add_option("--idle-exit", idle_exit, "seconds without any worker until it ends")
+        ->check(CLI::Range(0.1, 1e9))
+        ->capture_default_str();
+    command.add_option("--index", index, "this server's number: there is one")
+        ->check(CLI::Range(0, 0))
+        ->group("");
+    command.add_option("--name", name, "with --dump-every: folder for accepted models, -server");
+    command.add_option("--runs-dir", runs_dir, "where it is made")->capture_default_str();
+    command.add_flag("--json", json, "the summary as JSON on standard output");
+    command.add_flag("--quiet", quiet, "nothing but warnings");
+  }
+
+  ConfigFlags flags;
+  std::string listen = "127.0.0.1:0";
+  std::string state_dir;
+  std::string name;
+  std::string runs_dir = "runs";
+  int index = 0;
+  double idle_exit = 600;
+  bool json = false;
+  bool quiet = false;
+};
+
+// Where accepted models are dumped; a server that is started again goes on there.
+RunDirectory open_server_run(const ServeBestCommand& command, const RunConfig& config,
+                             const std::vector<std::string>& arguments) {
+  const std::string name = command.name.empty() ? "" : command.name + "-server";
+  const std::filesystem::path path = std::filesystem::path(command.runs_dir) / name;
+  if (!name.empty() && std::filesystem::exists(path / "run.json") && !command.state_dir.empty()) {
+    return RunDirectory::open(path);
+  }
+  RunDirectory run = RunDirectory::create(command.runs_dir, name, "swamp-server");
+  run.write_run_json({{"config", to_json(config)},
+                      {"command", arguments},
+                      {"resumed_by", nlohmann::json::array()},
+                      {"host", describe_host()}});
+  return run;
+}
+
+int serve_best(const ServeBestCommand& command, const std::vector<std::string>& arguments) {
+  RunConfig config = command.flags.resolve();
+  if (config.method != "swamp") {
+    throw ConfigError("cohort serve-best serves --method swamp: give it the workers' flags");
+  }
+  check_config(config);
+  check_names(config);
+  std::optional<RunDirectory> run;
+  std::unique_ptr<DumpWriter> dumps;
+  if (config.dump_every > 0) {
+    run.emplace(open_server_run(command, config, arguments));
+    DumpWriterOptions options;
+    options.root = run->path() / kDumpFolder;
+    options.keep = config.keep_dumps;
+    options.note = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+    dumps = std::make_unique<DumpWriter>(std::move(options));
+  }
+  SwampHostOptions options;
+  options.config = config;
+  options.dumps = dumps.get();
+  if (run) options.metrics = &run->metrics();
+  SwampServerOptions& server = options.server;
+  server.listener.address = parse_address(command.listen);
+  server.listener.self = {job_id_of(find_job_name(config.job)), Role::kServer, 0};
+  server.listener.credentials =
+      find_credentials(config.token_file, config.tls_dir, config.insecure);
+  server.listener.runtime_folder = runtime_folder();
+  server.state_dir = command.state_dir;
+  server.workers = static_cast<int>(config.workers);
+  server.idle_exit = std::chrono::milliseconds(static_cast<std::int64_t>(command.idle_exit * 1e3));
+  server.log = [&](const std::string& line) {
+    if (!command.quiet) fmt::print(stderr, "server: {}\n", line);
+  };
+  SwampHost host(std::move(options));
+  fmt::print(stderr, "listening {}\n", host.address().text());
+  watch_signals();
+  const SwampReport report = host.run(stop_requested());
+  if (dumps) dumps->finish();
+  if (!command.quiet) {
+    fmt::print(stderr, "server: {}\nserver: {}\n", report.reason, describe(report));
+  }
+  if (command.json) fmt::print("{}\n", to_json(report).dump());
+  return stop_requested() ? 130 : 0;
+}
+
+}  // namespace
+
+void add_serve_best(CLI::App& program, Invocation& invocation) {
+  CLI::App* command = program.add_subcommand(
+      "serve-best", "Be the best-model server of --method swamp for workers elsewhere");
+  command->footer(kExample);
+  auto parsed = std::make_shared<ServeBestCommand>(*command);
+  command->callback([parsed, &invocation] {
+    invocation.exit_status = serve_best(*parsed, invocation.arguments);
+  });
+}
+
+}  // namespace cohort

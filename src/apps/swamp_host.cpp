@@ -1,0 +1,135 @@
+#include "apps/swamp_host.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "apps/environment.h"
+#include "apps/run_summary.h"
+#include "apps/serving.h"
+#include "engine/assemble.h"
+#include "storage/folder.h"
+
+namespace cohort {
+namespace {
+
+// Whose evaluation it is, in records: no worker's.
+constexpr Rank kServerRank = -1;
+
+RunConfig without_augmentation(RunConfig config) {
+  config.augment = "none";
+  return config;
+}
+
+nlohmann::json finite(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+}
+
+}  // namespace
+
+SwampHost::SwampHost(SwampHostOptions options)
+    : options_(std::move(options)),
+      start_(Clock::now()),
+      server_(complete(std::move(options_.server))) {}
+
+SwampServerOptions SwampHost::complete(SwampServerOptions options) {
+  options.make_examiner = [this](const SwampSpec&) { return make_examiner(); };
+  options.accepted = [this](std::uint64_t version, double loss, std::span<const float> values) {
+    accepted(version, loss, values);
+  };
+  return options;
+}
+
+std::unique_ptr<Examiner> SwampHost::make_examiner() {
+  data_ = open_data(without_augmentation(options_.config), data_search_path());
+  auto examiner = std::make_unique<SwampExaminer>(options_.config, *data_->train);
+  examiner_ = examiner.get();
+  return examiner;
+}
+
+void SwampHost::accepted(std::uint64_t version, double loss, std::span<const float> values) {
+  if (options_.metrics != nullptr) {
+    EvaluationRecord record;
+    record.time_seconds = seconds_between(start_, Clock::now());
+    record.rank = kServerRank;
+    record.step = static_cast<Step>(version);
+    record.split = "validation";
+    record.loss = loss;
+    options_.metrics->record(record);
+  }
+  if (options_.dumps == nullptr) return;
+  DumpName name;
+  name.of_server = true;
+  name.version = static_cast<std::int64_t>(version);
+  options_.dumps->write(name, examiner_->named(values));
+}
+
+SwampThread::SwampThread(SwampHostOptions options, const JobId& job)
+    : folder_(make_socket_folder()) {
+  options.server.listener.address.path = (folder_ / "best").string();
+  options.server.listener.self = {job, Role::kServer, 0};
+  host_ = std::make_unique<SwampHost>(std::move(options));
+  thread_ = std::thread([this] {
+    try {
+      report_ = host_->run(stop_);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  });
+}
+
+SwampThread::~SwampThread() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+  host_.reset();
+  remove_tree(folder_);
+}
+
+SwampReport SwampThread::wait() {
+  thread_.join();
+  if (failure_) std::rethrow_exception(failure_);
+  return report_;
+}
+
+nlohmann::json to_json(const SwampReport& report) {
+  const SwampCounters& counters = report.counters;
+  return {{"reason", report.reason},
+          {"version", report.version},
+          {"score", finite(report.score)},
+          {"loss", finite(report.loss)},
+          {"offers", counters.offers},
+          {"accepted", counters.accepted},
+          {"rejected", counters.rejected},
+          {"dropped", counters.dropped},
+          {"replaced", counters.replaced},
+          {"duplicates", counters.duplicates},
+          {"refused", counters.refused},
+          {"examined", counters.examined},
+          {"not_replayed", counters.not_replayed},
+          {"persist_failures", counters.persist_failures},
+          {"pulls", counters.pulls},
+          {"pulls_with_nothing", counters.pulls_with_nothing},
+          {"evictions", counters.evictions},
+          {"fenced", counters.fenced},
+          {"refused_connections", report.refusals},
+          {"bytes_sent", report.bytes_sent},
+          {"bytes_received", report.bytes_received}};
+}
+
+std::string describe(const SwampReport& report) {
+  const SwampCounters& counters = report.counters;
+  const auto number = [](std::uint64_t count) {
+    return with_commas(static_cast<std::int64_t>(count));
+  };
+  std::string text = fmt::format("{} of {} offered models became the best",
+                                 number(counters.accepted), number(counters.offers));
+  if (counters.accepted > 0) {
+    text += fmt::format("; the last, version {}, has loss {:.4f}", report.version, report.loss);
+  }
+  return text + fmt::format("; {} pulls took it, {} found nothing new", number(counters.pulls),
+                            number(counters.pulls_with_nothing));
+}
+
+}  // namespace cohort

@@ -1,0 +1,77 @@
+// A best-model server with the network and the data that it judges models by: for the workers of
+// this process, or as a process of its own (`cohort serve-best`).
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <thread>
+
+#include "config/run_config.h"
+#include "data/registry.h"
+#include "engine/swamp_examiner.h"
+#include "metrics/metrics_sink.h"
+#include "storage/dump_writer.h"
+#include "swamp/swamp_server.h"
+
+namespace cohort {
+
+struct SwampHostOptions {
+  RunConfig config;                // the workers'
+  SwampServerOptions server = {};  // without examiner and what happens to accepted models
+  DumpWriter* dumps = nullptr;     // of accepted models; null: none
+  MetricsSink* metrics = nullptr;  // what they were worth; null: nobody asks
+};
+
+class SwampHost {
+ public:
+  explicit SwampHost(SwampHostOptions options);
+
+  const Address& address() const { return server_.address(); }
+
+  // Serves until the job is over or `stop` is true. Called once.
+  SwampReport run(const std::atomic<bool>& stop) { return server_.run(stop); }
+
+ private:
+  SwampServerOptions complete(SwampServerOptions options);
+  std::unique_ptr<Examiner> make_examiner();
+  void accepted(std::uint64_t version, double loss, std::span<const float> values);
+
+  SwampHostOptions options_;
+  Clock::time_point start_;
+  std::unique_ptr<DataSplits> data_;   // the examiner's
+  SwampExaminer* examiner_ = nullptr;  // the server has it
+  SwampServer server_;
+};
+
+// The one for the workers of this process, in a thread of its own, behind a Unix socket in a folder
+// that nobody else can enter.
+class SwampThread {
+ public:
+  SwampThread(SwampHostOptions options, const JobId& job);
+  ~SwampThread();  // ends it
+  SwampThread(const SwampThread&) = delete;
+  SwampThread& operator=(const SwampThread&) = delete;
+
+  const Address& address() const { return host_->address(); }
+
+  // Waits until it has ended, which it does after the last worker has left; throws what ended it.
+  SwampReport wait();
+
+ private:
+  std::filesystem::path folder_;
+  std::atomic<bool> stop_{false};
+  std::unique_ptr<SwampHost> host_;
+  SwampReport report_;
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+nlohmann::json to_json(const SwampReport& report);
+
+// "server  41 of 87 offered models were better; the best, version 41, has loss 0.0611"
+std::string describe(const SwampReport& report);
+
+}  // namespace cohort

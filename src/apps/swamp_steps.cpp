@@ -1,0 +1,279 @@
+#include "apps/swamp_steps.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <functional>
+#include <tuple>
+
+#include "apps/dump_scoring.h"
+#include "apps/environment.h"
+#include "apps/training.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "dialects/swamp_progress.h"
+#include "engine/assemble.h"
+#include "engine/checkpointing.h"
+#include "engine/run_directory.h"
+#include "report/learning_curves.h"
+#include "report/picture.h"
+#include "report/png_canvas.h"
+#include "report/report_file.h"
+#include "report/run_report.h"
+#include "storage/file.h"
+#include "storage/folder.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMetaFile = "meta.info";
+constexpr double kPixelsPerUnit = 2;
+
+// The experiment begins every job with an empty folder. Only what is a job is thrown away for it.
+void remove_former_job(const fs::path& folder) {
+  if (!fs::exists(folder)) return;
+  if (!fs::exists(folder / kMetaFile)) {
+    throw ConfigError(folder.string() +
+                      " is there already and is no job of this experiment: choose another "
+                      "--job-name or --job-root-dir");
+  }
+  static_cast<void>(RunDirectory::open(folder));  // nobody is at work in it
+  discard_folder(folder);
+}
+
+struct Job {
+  fs::path folder;
+  SwampMeta meta;
+};
+
+// The jobs below `root`, by trainers, probability and name. Folders that are none are named.
+std::vector<Job> find_jobs(const std::string& root, const std::string& only = "") {
+  std::vector<Job> jobs;
+  std::error_code error;
+  for (fs::directory_iterator entry(root, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!only.empty() ? name != only : !name.starts_with(kSwampJobPrefix)) continue;
+    try {
+      jobs.push_back(
+          {entry->path(), parse_swamp_meta(read_text_file(entry->path() / kMetaFile, 4096))});
+    } catch (const std::exception& reason) {
+      fmt::print(stderr, "skipped: {} is no job: {}\n", entry->path().string(), reason.what());
+    }
+  }
+  if (error) throw ConfigError("--job-root-dir " + root + " cannot be read: " + error.message());
+  if (jobs.empty()) {
+    throw ConfigError(only.empty()
+                          ? "there is no job in " + root + ": `cohort swamp train --job-root-dir " +
+                                root + "` makes one"
+                          : "there is no job " + only + " in " + root);
+  }
+  std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
+    return std::tuple(a.meta.trainers, a.meta.pull_probability, a.folder) <
+           std::tuple(b.meta.trainers, b.meta.pull_probability, b.folder);
+  });
+  return jobs;
+}
+
+std::string title_of(const RunRecords& run) {
+  std::string title = "swamp training for " + run.setting("data") + " data (pull probability " +
+                      run.setting("pull-probability") + ")";
+  const std::string server = run.setting("swamp-server");
+  return server.empty() ? title : title + ", server " + server;
+}
+
+// The experiment's two axes: test loss and accuracy of all dumped models over time.
+LearningCurves figure_of(const Job& job) {
+  const RunRecords run = read_run(job.folder);
+  return dump_curves(run, title_of(run));
+}
+
+// Where a picture can be drawn: as PNG if this build can.
+fs::path picture_path(fs::path path) {
+  if (path.extension() == ".png" && !can_draw_png()) path.replace_extension(".svg");
+  return path;
+}
+
+void draw_training_losses(const fs::path& folder, const SwampTrainRequest& request) {
+  const SwampMeta meta{request.flags.trainer_number, request.flags.pull_probability};
+  const RunRecords run = read_run(folder);
+  CurveOptions options;
+  options.y = {"train-loss"};
+  options.x = "seconds";
+  options.by = CurvesBy::kWorker;
+  options.title = title_of(run);
+  const fs::path path = picture_path(folder / swamp_loss_file(request.loss_file, meta));
+  write_picture(learning_curves({run}, options).figure, path, kPixelsPerUnit);
+  fmt::print(stderr, "{}: training losses\n", path.string());
+}
+
+void save_best_model(const fs::path& folder) {
+  const CheckpointStore store(folder / "checkpoints", 1);
+  const auto checkpoint = store.load_latest(
+      [](const std::string& warning) { fmt::print(stderr, "warning: {}\n", warning); });
+  if (!checkpoint) throw RunError(folder.string() + " has no checkpoint to take the model from");
+  const fs::path path = folder / "best_model.safetensors";
+  save_safetensors(path, checkpoint->model.tensors(), {{"format", "pt"}});
+  fmt::print(stderr, "{}: the server's best model\n", path.string());
+}
+
+// Every combination, checked before the first is trained.
+std::vector<SwampTrainRequest> jobs_of(const SwampGrid& grid, const SwampTrainRequest& base) {
+  std::vector<SwampTrainRequest> jobs;
+  const auto servers = grid.servers.empty() ? std::vector<std::string>{""} : grid.servers;
+  const auto seeds = grid.seeds.empty() ? std::vector<std::int64_t>{1} : grid.seeds;
+  for (const std::string& server : servers) {
+    for (const std::int64_t trainers : grid.trainers) {
+      for (const double probability : grid.probabilities) {
+        for (const std::int64_t seed : seeds) {
+          SwampTrainRequest job = base;
+          job.flags.swamp_server = server;
+          job.flags.trainer_number = trainers;
+          job.flags.pull_probability = probability;
+          job.flags.seed = seed;
+          check_config(translate(job.flags));
+          jobs.push_back(std::move(job));
+        }
+      }
+    }
+  }
+  return jobs;
+}
+
+// All that is known of the jobs, as far as this build can write it.
+void write_reports(const std::string& root) {
+  std::vector<RunRecords> runs;
+  for (const Job& job : find_jobs(root)) runs.push_back(read_run(job.folder));
+  const Report report = make_report(runs, {});
+  for (const char* name : {"report.pdf", "report.html"}) {
+    const fs::path path = fs::path(root) / name;
+    write_report(report, path);
+    fmt::print("{}: {} runs\n", path.string(), runs.size());
+  }
+}
+
+}  // namespace
+
+int train_swamp_job(const SwampTrainRequest& request, const std::vector<std::string>& arguments) {
+  const RunConfig config = translate(request.flags);
+  const std::string name = swamp_job_name(request.flags);
+  const fs::path folder = fs::path(request.job_root_dir) / name;
+  check_config(config);
+  remove_former_job(folder);
+  TrainRequest train_request;
+  train_request.runs_dir = request.job_root_dir;
+  train_request.name = name;
+  train_request.dump_root = ".";
+  train_request.prepared = [&](const fs::path& run) {
+    write_file_atomically(run / kMetaFile, swamp_meta(request.flags));
+  };
+  train_request.make_worker_progress = [&](Rank rank, Step steps_per_epoch) {
+    return make_swamp_progress(
+        stdout, stderr, {rank, static_cast<Step>(request.flags.log_interval), steps_per_epoch});
+  };
+  const int status = train(config, train_request, arguments);
+  if (status != 0) return status;
+  if (!request.loss_file.empty()) draw_training_losses(folder, request);
+  if (request.save_model) save_best_model(folder);
+  return 0;
+}
+
+int evaluate_swamp_jobs(const SwampEvalRequest& request) {
+  const Clock::time_point start = Clock::now();
+  std::int64_t damaged = 0;
+  std::int64_t found = 0;
+  for (const Job& job : find_jobs(request.job_root_dir, request.job_name)) {
+    RunConfig config = read_run_config(job.folder);
+    config.augment = "none";
+    config.eval_batch = request.batch_size > 0 ? request.batch_size : kDumpBatch;
+    if (!request.data_dir.empty()) config.data_dir = request.data_dir;
+    const std::string name = job.folder.filename().string();
+    const auto data = open_data(config, data_search_path());
+    DumpScoringRequest scoring;
+    scoring.jobs = request.concurrency;
+    scoring.most_samples = request.max_batch > 0 ? request.max_batch * config.eval_batch : 0;
+    scoring.delete_models = request.delete_job_data;
+    scoring.progress = is_terminal(stderr);
+    scoring.scored = [&](const FoundDump& dump, const DumpScore&) {
+      if (dump.name.of_server) {
+        fmt::print("validating job {} ps model version {} ...\n", name, dump.name.version);
+      } else {
+        fmt::print("validating job {} trainer {} epoch {} batch {} ...\n", name, dump.name.worker,
+                   dump.name.epoch, dump.name.batch);
+      }
+    };
+    const DumpScoringReport report = score_dumps(job.folder, config, *data->test, scoring);
+    damaged += report.evaluation.damaged;
+    found += report.found;
+    if (request.delete_job_data) delete_scored_models(job.folder);
+    if (stop_requested()) return 130;
+  }
+  if (found == 0) {
+    throw ConfigError("the jobs in " + request.job_root_dir + " have no dumped models yet");
+  }
+  fmt::print("validation metrics total cost {:.3f} seconds\n",
+             seconds_between(start, Clock::now()));
+  return damaged == 0 ? 0 : 1;
+}
+
+int plot_swamp_jobs(const std::string& job_root_dir, const std::string& loss_file) {
+  std::size_t drawn = 0;
+  for (const Job& job : find_jobs(job_root_dir)) {
+    try {
+      const LearningCurves curves = figure_of(job);
+      for (const std::string& note : curves.notes) fmt::print(stderr, "note: {}\n", note);
+      const fs::path path = picture_path(job.folder / swamp_loss_file(loss_file, job.meta));
+      write_picture(curves.figure, path, kPixelsPerUnit);
+      fmt::print("{}\n", path.string());
+      ++drawn;
+    } catch (const ConfigError& error) {
+      fmt::print(stderr, "skipped: {}\n", error.what());
+    }
+  }
+  if (drawn > 0) return 0;
+  throw ConfigError("no job in " + job_root_dir +
+                    " has been evaluated: run `cohort swamp eval "
+                    "--job-root-dir " +
+                    job_root_dir + "` first");
+}
+
+int merge_swamp_jobs(const std::string& job_root_dir, const std::string& out) {
+  std::vector<Figure> figures;
+  for (const Job& job : find_jobs(job_root_dir)) {
+    try {
+      figures.push_back(figure_of(job).figure);
+    } catch (const ConfigError& error) {
+      fmt::print(stderr, "skipped: {}\n", error.what());
+    }
+  }
+  if (figures.empty()) {
+    throw ConfigError("no job in " + job_root_dir +
+                      " has been evaluated: run `cohort swamp eval "
+                      "--job-root-dir " +
+                      job_root_dir + "` first");
+  }
+  write_figures_pdf(figures, out, "Swamp training: " + job_root_dir);
+  fmt::print("{}: {} figures\n", out, figures.size());
+  return 0;
+}
+
+int run_swamp_grid(const SwampGrid& grid, const SwampTrainRequest& base,
+                   const SwampEvalRequest& evaluation, const std::vector<std::string>& arguments) {
+  const std::vector<SwampTrainRequest> jobs = jobs_of(grid, base);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    fmt::print(stderr, "job {} of {}: {}\n", i + 1, jobs.size(), swamp_job_name(jobs[i].flags));
+    const int status = train_swamp_job(jobs[i], arguments);
+    if (status != 0) return status;
+  }
+  const fs::path root = base.job_root_dir;
+  int status = evaluate_swamp_jobs(evaluation);
+  if (stop_requested()) return status;
+  status = std::max(status, plot_swamp_jobs(root.string(), kSwampLossFile));
+  status = std::max(status, merge_swamp_jobs(root.string(), (root / "metrics.pdf").string()));
+  write_reports(root.string());
+  return status;
+}
+
+}  // namespace cohort

@@ -1,0 +1,50 @@
+#include "dialects/swamp_progress.h"
+
+#include <spdlog/fmt/fmt.h>
+
+namespace cohort {
+namespace {
+
+class SwampProgress final : public Progress {
+ public:
+  SwampProgress(std::FILE* out, std::FILE* notes, const SwampProgressOptions& options)
+      : out_(out), notes_(notes), options_(options) {}
+
+  void begin(const ProgressPlan&, Step) override {}
+
+  void step(Step done) override {
+    const Step epoch = (done - 1) / options_.steps_per_epoch;
+    const Step batch = (done - 1) % options_.steps_per_epoch;
+    if (options_.log_interval > 0 && batch % options_.log_interval == 0) {
+      print(fmt::format("Current trainer id: {}, epoch: {}, batch id: {}\n", options_.trainer, epoch,
+                        batch));
+    }
+    if (batch + 1 == options_.steps_per_epoch) {
+      print(fmt::format("trainer {} done epoch {}\n", options_.trainer, epoch));
+    }
+  }
+
+  void recorded(const StepRecord&) override {}
+  void evaluated(const EvaluationRecord&) override {}
+  void note(const std::string& line) override { fmt::print(notes_, "{}\n", line); }
+  void end() override {}
+
+ private:
+  void print(const std::string& line) {
+    std::fwrite(line.data(), 1, line.size(), out_);
+    std::fflush(out_);
+  }
+
+  std::FILE* out_;
+  std::FILE* notes_;
+  SwampProgressOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Progress> make_swamp_progress(std::FILE* out, std::FILE* notes,
+                                              const SwampProgressOptions& options) {
+  return std::make_unique<SwampProgress>(out, notes, options);
+}
+
+}  // namespace cohort
