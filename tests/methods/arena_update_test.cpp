@@ -1,9 +1,9 @@
 #include "methods/arena_update.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -12,9 +12,14 @@
 namespace cohort {
 namespace {
 
+// The same in every run: where decay and gradient cancel, Adam makes much of the last bit.
+at::Tensor noise(std::uint64_t seed, std::int64_t n) {
+  return at::empty({n}).normal_(0, 1, at::detail::createCPUGenerator(seed));
+}
+
 struct Fixture {
   explicit Fixture(std::size_t slot_count, std::int64_t n = 200000)
-      : parameters(at::randn({n})), gradients(at::randn({n})) {
+      : parameters(noise(1, n)), gradients(noise(2, n)) {
     for (std::size_t i = 0; i < slot_count; ++i) slots.push_back(at::zeros({n}));
   }
   Fixture(const Fixture& other)
@@ -54,7 +59,7 @@ TEST_P(EveryOptimizer, TouchesOnlyItsRange) {
 }
 
 TEST(ArenaNorm, IsTheEuclideanNormWithAnyNumberOfThreads) {
-  const at::Tensor values = at::randn({300001});
+  const at::Tensor values = noise(3, 300001);
   const double expected = values.to(at::kDouble).norm().item<double>();
   at::set_num_threads(1);
   const double one = arena_norm(values);
