@@ -200,8 +200,8 @@ SwampCounters BestModelServer::counters() const {
 }
 
 const BestRecord& BestModelServer::best() const {
-  static const BestRecord kNone;
-  return state_->policy ? state_->policy->best() : kNone;
+  static const BestRecord none;
+  return state_->policy ? state_->policy->best() : none;
 }
 
 }  // namespace cohort
