@@ -47,7 +47,8 @@ std::string what_counts(const Evidence& evidence) {
 
 std::string best(const Evidence& evidence, const std::vector<Contender>& contenders) {
   const Contender& first = contenders.front();
-  std::string text = "The highest final test accuracy (" + what_counts(evidence) + ") is " +
+  std::string text = std::string(contenders.size() > 1 ? "The highest" : "The") +
+                     " final test accuracy (" + what_counts(evidence) + ") is " +
                      percent(first.top1.mean) + ": " + first.name;
   if (first.top1.count > 1) {
     text += " (standard deviation " + fixed_number(100 * first.top1.deviation, 2) + " points)";
@@ -150,7 +151,7 @@ std::string shocks(const Evidence& evidence) {
   const std::string what =
       " (a worker's test loss rising by more than half, and beyond its usual fluctuation, from one "
       "dumped model to the next)";
-  if (parts.empty()) return "No run shows shocks" + what + ".";
+  if (parts.empty()) return "No shocks" + what + " are seen.";
   return (repeated ? "Repeated shocks" : "Shocks") + what + " are seen in " + join(parts, "; ") +
          "." +
          (without == 0 ? "" : " None in the " + counted(without, "other run") + " with dumps.");

@@ -20,6 +20,7 @@ constexpr double kFooterHeight = 26;
 constexpr double kLineHeight = 1.42;  // of the size
 constexpr double kBaseline = 0.95;    // of the size, below the top of a line
 constexpr double kFactColumn = 100;
+constexpr double kCommandGap = 10;  // between a label and its command
 constexpr double kCellGap = 11;
 constexpr double kLargestTable = 11;
 constexpr double kSmallestTable = 8.5;
@@ -158,18 +159,27 @@ void PageWriter::fact(const Fact& fact) {
   y_ += 3;
 }
 
-void PageWriter::command(const Fact& command) {
+void PageWriter::commands(const std::vector<Fact>& commands) {
+  constexpr double kWidestColumn = 190;
+  double column = kFactColumn;
+  for (const Fact& each : commands) {
+    column = std::max(column, text_width(each.name, kSmallSize) + kCommandGap);
+  }
+  for (const Fact& each : commands) command(each, std::min(column, kWidestColumn));
+}
+
+void PageWriter::command(const Fact& command, double column) {
   const std::vector<std::string> names =
-      wrapped(command.name, kFactColumn - 8, {.size = kSmallSize});
+      wrapped(command.name, column - kCommandGap, {.size = kSmallSize});
   const std::vector<std::string> parts =
-      wrapped(command.value, width() - kFactColumn, {.size = kCommandSize, .monospace = true});
+      wrapped(command.value, width() - column, {.size = kCommandSize, .monospace = true});
   const double name_height = static_cast<double>(names.size()) * kSmallSize * kLineHeight;
   const double height = static_cast<double>(parts.size()) * kCommandSize * kLineHeight;
   reserve(std::min(std::max(height, name_height), page_.height / 2));
   const double top = y_;
   lines(names, margin_, {.size = kSmallSize, .colour = kQuiet});
   if (y_ > top) y_ = top;  // beside it, unless the page has changed
-  lines(parts, margin_ + kFactColumn, {.size = kCommandSize, .colour = kInk, .monospace = true});
+  lines(parts, margin_ + column, {.size = kCommandSize, .colour = kInk, .monospace = true});
   y_ = std::max(y_, top + name_height) + 4;
 }
 

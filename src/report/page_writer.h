@@ -26,8 +26,8 @@ class PageWriter {
   void paragraph(const std::string& text);
   void small_print(const std::string& text);
   void bullet(const std::string& text);
-  void fact(const Fact& fact);        // the name in a column of its own
-  void command(const Fact& command);  // likewise, the text in monospace
+  void fact(const Fact& fact);                       // the name in a column of its own
+  void commands(const std::vector<Fact>& commands);  // likewise, the text in monospace
   void table(const Table& table);
   // Side by side, scaled so that `columns` of them fill the width.
   void figures(const std::vector<Figure>& figures, std::size_t columns);
@@ -43,6 +43,7 @@ class PageWriter {
   double width() const { return page_.width - 2 * margin_; }
   void reserve(double height);  // begins a new page unless so much room is left
   void add(Drawing drawing) { pages_.back().push_back(std::move(drawing)); }
+  void command(const Fact& command, double column);
   double figure_width(std::size_t columns) const;
   void lines(const std::vector<std::string>& texts, double left, const TextStyle& style);
   void table_header(const Table& table, const std::vector<double>& widths, double size);

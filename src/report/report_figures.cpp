@@ -14,6 +14,7 @@ constexpr double kHalfWidth = 443;  // two beside one another fill the page at k
 constexpr double kFullWidth = 909;
 constexpr double kRunRow = 164;           // height of a run's panel
 constexpr double kComparisonRow = 250;    // likewise
+constexpr double kThirdOfPage = 405;      // in the units of a figure of half the width
 constexpr std::size_t kMostWorkers = 16;  // by worker; of more, their mean
 
 Figure figure_of_run(const RunRecords& run, const std::string& title) {
@@ -32,11 +33,15 @@ Figure figure_of_run(const RunRecords& run, const std::string& title) {
 
 void make_equal(std::vector<Figure>& figures) {
   double height = 0;
+  const bool alone = figures.size() == 1;
   for (Figure& figure : figures) {
     figure.compact = true;
-    figure.size = size_of_width(figure, kHalfWidth, kRunRow);
+    figure.size =
+        size_of_width(figure, alone ? kFullWidth : kHalfWidth, alone ? kComparisonRow : kRunRow);
     height = std::max(height, figure.size.height);
   }
+  // A legend of some rows more does not cost a page its third row of figures.
+  if (!alone && height > kThirdOfPage && height < 1.15 * kThirdOfPage) height = kThirdOfPage;
   for (Figure& figure : figures) figure.size.height = height;
 }
 

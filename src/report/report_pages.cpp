@@ -16,11 +16,12 @@ std::vector<Drawing> report_pages(const Report& report) {
   writer.table(report.summary);
   for (const std::string& remark : report.remarks) writer.small_print(remark);
   if (!report.commands.empty()) writer.heading("Commands");
-  for (const Fact& command : report.commands) writer.command(command);
+  writer.commands(report.commands);
   if (!report.runs.empty()) {
-    writer.heading(report.runs.size() == 1 ? "The run" : "The runs one by one",
-                   writer.height_of_row(report.runs.front(), 2));
-    writer.figures(report.runs, 2);
+    const std::size_t columns = report.runs.size() == 1 ? 1 : 2;
+    writer.heading(columns == 1 ? "The run" : "The runs one by one",
+                   writer.height_of_row(report.runs.front(), columns));
+    writer.figures(report.runs, columns);
   }
   if (!report.comparisons.empty()) {
     writer.heading(report.summary.rows.size() > 1 ? "All runs together" : "Over time",

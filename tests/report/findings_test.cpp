@@ -15,10 +15,10 @@ using testing::SizeIs;
 // A loss that falls to a tenth over `count` points, with noise of that size in its logarithm.
 std::vector<Point> falling(int count, double noise, unsigned seed) {
   std::mt19937 random(seed);
-  std::normal_distribution<double> normal(0, noise);
+  std::normal_distribution<double> normal(0, 1);
   std::vector<Point> points;
   for (int i = 0; i < count; ++i) {
-    points.push_back({static_cast<double>(i), std::exp(-2.3 * i / count + normal(random))});
+    points.push_back({static_cast<double>(i), std::exp(-2.3 * i / count + noise * normal(random))});
   }
   return points;
 }

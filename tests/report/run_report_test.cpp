@@ -208,7 +208,7 @@ TEST(Pages, ShortenLabelsThatLeaveNoRoomForNumbers) {
     EXPECT_LE(box_of(text).right(), kA4.width - 40) << text.text;
     shortened_ones += text.text.ends_with("w\xE2\x80\xA6") ? 1 : 0;
   }
-  EXPECT_EQ(shortened_ones, 1U);
+  EXPECT_GE(shortened_ones, 1U);
 }
 
 TEST(Pages, NoTextCoversAnother) {
