@@ -16,6 +16,7 @@
 #include "engine/checkpointing.h"
 #include "engine/run_directory.h"
 #include "report/learning_curves.h"
+#include "report/pdf_document.h"
 #include "report/picture.h"
 #include "report/png_canvas.h"
 #include "report/report_file.h"
@@ -148,6 +149,7 @@ void write_reports(const std::string& root) {
   for (const Job& job : find_jobs(root)) runs.push_back(read_run(job.folder));
   const Report report = make_report(runs, {});
   for (const char* name : {"report.pdf", "report.html"}) {
+    if (name == std::string("report.pdf") && !can_draw_pdf()) continue;
     const fs::path path = fs::path(root) / name;
     write_report(report, path);
     fmt::print("{}: {} runs\n", path.string(), runs.size());
@@ -271,7 +273,11 @@ int run_swamp_grid(const SwampGrid& grid, const SwampTrainRequest& base,
   int status = evaluate_swamp_jobs(evaluation);
   if (stop_requested()) return status;
   status = std::max(status, plot_swamp_jobs(root.string(), kSwampLossFile));
-  status = std::max(status, merge_swamp_jobs(root.string(), (root / "metrics.pdf").string()));
+  if (can_draw_pdf()) {
+    status = std::max(status, merge_swamp_jobs(root.string(), (root / "metrics.pdf").string()));
+  } else {
+    fmt::print(stderr, "note: this build cannot draw PDF files (no Cairo): see report.html\n");
+  }
   write_reports(root.string());
   return status;
 }

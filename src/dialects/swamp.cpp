@@ -45,7 +45,7 @@ std::string model_of(const SwampFlags& flags, const std::string& data) {
   if (flags.model_name.empty()) {
     return data == "mnist" ? "mnistnet" : data == "cifar-10" ? "cifar10net" : "resnet18";
   }
-  const std::string& model = ours(names, "--model-name", flags.model_name);
+  const std::string model = ours(names, "--model-name", flags.model_name);
   return model == "resnet18" && data == "cifar-10" ? "resnet18-cifar" : model;
 }
 

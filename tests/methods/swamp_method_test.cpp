@@ -1,5 +1,6 @@
 #include "methods/swamp_method.h"
 
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include "methods/flat_model.h"
