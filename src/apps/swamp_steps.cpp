@@ -31,6 +31,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kMetaFile = "meta.info";
 constexpr double kPixelsPerUnit = 2;
+constexpr double kRoomForTheTitle = 680;
 
 // The experiment begins every job with an empty folder. Only what is a job is thrown away for it.
 void remove_former_job(const fs::path& folder) {
@@ -79,16 +80,17 @@ std::vector<Job> find_jobs(const std::string& root, const std::string& only = ""
 }
 
 std::string title_of(const RunRecords& run) {
-  std::string title = "swamp training for " + run.setting("data") + " data (pull probability " +
-                      run.setting("pull-probability") + ")";
   const std::string server = run.setting("swamp-server");
-  return server.empty() ? title : title + ", server " + server;
+  return "swamp training for " + run.setting("data") + " data (pull probability " +
+         run.setting("pull-probability") + (server.empty() ? "" : ", " + server) + ")";
 }
 
 // The experiment's two axes: test loss and accuracy of all dumped models over time.
 LearningCurves figure_of(const Job& job) {
   const RunRecords run = read_run(job.folder);
-  return dump_curves(run, title_of(run));
+  LearningCurves curves = dump_curves(run, title_of(run));
+  curves.figure.size.width = std::max(curves.figure.size.width, kRoomForTheTitle);
+  return curves;
 }
 
 // Where a picture can be drawn: as PNG if this build can.
