@@ -1,3 +1,4 @@
+#include "storage/state_folder.h"
 #include "swamp/swamp_server.h"
 
 #include <boost/asio/io_context.hpp>
@@ -12,7 +13,6 @@
 #include "core/error.h"
 #include "swamp/examiner_thread.h"
 #include "swamp/lent_models.h"
-#include "swamp/state_folder.h"
 
 namespace cohort {
 namespace {

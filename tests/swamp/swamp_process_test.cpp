@@ -364,7 +364,7 @@ TEST(SwampServer, ADiskThatIsFullNeverTellsOfWhatItCouldNotKeep) {
   SwampClient client(group.client(0, spec_of(1)));
   std::vector<float> values = model_of(9);
   client.start(values, soon());
-  set_failpoints("swamp.snapshot=error@1");
+  set_failpoints("file.open=error@1");
   client.offer(model_of(5), 5, soon());
   const OfferVerdict verdict = verdict_of(client);
   set_failpoints("");

@@ -1,4 +1,4 @@
-#include "swamp/state_folder.h"
+#include "storage/state_folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "core/failpoint.h"
 #include "storage/file.h"
 
 namespace cohort {
@@ -98,7 +97,6 @@ void StateFolder::run() {
 }
 
 void StateFolder::save(const StateSnapshot& snapshot) {
-  COHORT_FAILPOINT("swamp.snapshot");
   CheckpointContents contents;
   contents.step = static_cast<Step>(snapshot.id);
   for (const auto& [name, values] : snapshot.vectors) {
