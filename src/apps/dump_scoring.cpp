@@ -8,12 +8,14 @@
 
 #include "apps/environment.h"
 #include "core/clock.h"
+#include "core/error.h"
 #include "storage/file.h"
 #include "storage/folder.h"
 
 namespace cohort {
 namespace {
 
+constexpr std::uint64_t kMostScoreBytes = 4096;
 constexpr std::size_t kMostNamed = 5;  // of files that do not belong there
 
 // How far an evaluation has come.
@@ -61,6 +63,16 @@ void name_foreign(const std::vector<std::filesystem::path>& foreign) {
   if (foreign.size() > kMostNamed) fmt::print(stderr, "  ...\n");
 }
 
+// A file that holds no score is as good as none.
+bool has_sound_score(const FoundDump& dump) {
+  if (!dump.has_score) return false;
+  try {
+    return parse_score(read_text_file(dump.score(), kMostScoreBytes)).has_value();
+  } catch (const FileError&) {
+    return false;
+  }
+}
+
 int default_jobs(const RunConfig& config) {
   if (config.device != "cpu") return 1;
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -77,9 +89,9 @@ DumpScoringReport score_dumps(const std::filesystem::path& run, const RunConfig&
   report.found = static_cast<std::int64_t>(found.dumps.size());
   std::vector<FoundDump> wanted;
   for (const FoundDump& dump : found.dumps) {
-    if (dump.has_score && (!request.again || !dump.has_model)) {
+    if (has_sound_score(dump) && (!request.again || !dump.has_model)) {
       ++report.had_score;
-    } else {
+    } else if (dump.has_model) {
       wanted.push_back(dump);
     }
   }
@@ -109,7 +121,7 @@ DumpScoringReport score_dumps(const std::filesystem::path& run, const RunConfig&
 
 void delete_scored_models(const std::filesystem::path& run) {
   for (const FoundDump& dump : find_dumps(run).dumps) {
-    if (dump.has_score && dump.has_model) remove_tree(dump.model());
+    if (dump.has_model && has_sound_score(dump)) remove_tree(dump.model());
   }
 }
 
@@ -122,7 +134,7 @@ void print_scores(std::FILE* out, const std::filesystem::path& run) {
   std::map<std::pair<bool, Rank>, Best> by_owner;
   for (const FoundDump& dump : find_dumps(run).dumps) {
     if (!dump.has_score) continue;
-    const auto score = parse_score(read_text_file(dump.score(), 4096));
+    const auto score = parse_score(read_text_file(dump.score(), kMostScoreBytes));
     if (!score) {
       fmt::print(stderr, "skipped: {} holds no score\n", dump.score().string());
       continue;

@@ -182,6 +182,7 @@ std::int64_t evaluate_all(const EvalCommand& command, const fs::path& what) {
   const at::Device device = parse_device(config.device);
   Replica replica(*model, replica_options(config, *model, device));
   for (const Candidate& candidate : candidates) {
+    if (stop_requested()) break;
     try {
       const bool single_file = fs::is_regular_file(candidate.weights);
       const SafetensorsFile file = single_file ? SafetensorsFile::open(candidate.weights)

@@ -9,11 +9,13 @@
 #include "apps/command.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "engine/run_directory.h"
 #include "launch/launcher_output.h"
 #include "launch/local_processes_job.h"
 #include "launch/local_processes_servers.h"
 #include "launch/mpirun.h"
 #include "launch/supervise.h"
+#include "storage/file.h"
 
 namespace cohort {
 namespace {
@@ -88,20 +90,44 @@ int run_local(const Flags& flags) {
   return run_local_job(job, local_control());
 }
 
+// The method that a train command asks for: by flag, or in the settings it takes over.
+std::string method_in(const std::vector<std::string>& arguments) {
+  if (const std::string method = value_in(arguments, "--method"); !method.empty()) return method;
+  if (const std::string run = value_in(arguments, "--resume"); !run.empty()) {
+    return read_run_config(run).method;
+  }
+  const std::string file = value_in(arguments, "--config");
+  RunConfig config;
+  if (!file.empty()) merge_json(config, read_text_file(file, 1 << 20), file);
+  return config.method;
+}
+
+// A server of --method swamp judges models, so it has to know all that the workers know.
+std::vector<std::string> serve_best_arguments(const std::vector<std::string>& train) {
+  std::vector<std::string> words = {"serve-best"};
+  for (std::size_t i = 1; i < train.size(); ++i) {
+    const bool resumes = train[i] == "--resume" && i + 1 < train.size();
+    if (!resumes && !train[i].starts_with("--resume=")) {
+      words.push_back(train[i]);
+      continue;
+    }
+    const std::string run = resumes ? train[++i] : train[i].substr(9);
+    words.insert(words.end(), {"--config", (std::filesystem::path(run) / "run.json").string()});
+  }
+  return words;
+}
+
 int run_servers(const Flags& flags) {
   LocalServersRequest request{.servers = flags.servers,
                               .workers = flags.request.processes,
                               .program = flags.request.program,
                               .arguments = flags.request.arguments,
                               .state_dir = flags.state_dir};
-  if (value_in(request.arguments, "--method") == "swamp") {
+  if (method_in(request.arguments) == "swamp") {
     if (flags.servers != 1) {
       throw ConfigError("--method swamp has one server, which keeps the best model: --servers 1");
     }
-    // It judges models, so it has to know all that the workers know.
-    request.server_arguments = {"serve-best"};
-    request.server_arguments.insert(request.server_arguments.end(), request.arguments.begin() + 1,
-                                    request.arguments.end());
+    request.server_arguments = serve_best_arguments(request.arguments);
   }
   if (flags.dry_run) return dry_run(local_servers_job(request, "JOB_FOLDER").processes);
   watch_launch_signals();

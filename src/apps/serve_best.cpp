@@ -71,6 +71,13 @@ RunDirectory open_server_run(const ServeBestCommand& command, const RunConfig& c
   return run;
 }
 
+// Until the last model that a server before this one dumped.
+double seconds_so_far(const std::filesystem::path& run) {
+  std::int64_t seconds = 0;
+  for (const FoundDump& dump : find_dumps(run).dumps) seconds = std::max(seconds, dump.name.second);
+  return static_cast<double>(seconds);
+}
+
 int serve_best(const ServeBestCommand& command, const std::vector<std::string>& arguments) {
   RunConfig config = command.flags.resolve();
   if (config.method != "swamp") {
@@ -84,6 +91,7 @@ int serve_best(const ServeBestCommand& command, const std::vector<std::string>& 
     run.emplace(open_server_run(command, config, arguments));
     DumpWriterOptions options;
     options.root = run->path() / kDumpFolder;
+    options.earlier_seconds = seconds_so_far(run->path());
     options.keep = config.keep_dumps;
     options.note = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
     dumps = std::make_unique<DumpWriter>(std::move(options));
@@ -91,6 +99,7 @@ int serve_best(const ServeBestCommand& command, const std::vector<std::string>& 
   SwampHostOptions options;
   options.config = config;
   options.dumps = dumps.get();
+  if (run) options.earlier_seconds = seconds_so_far(run->path());
   if (run) options.metrics = &run->metrics();
   SwampServerOptions& server = options.server;
   server.listener.address = parse_address(command.listen);
@@ -109,6 +118,7 @@ int serve_best(const ServeBestCommand& command, const std::vector<std::string>& 
   watch_signals();
   const SwampReport report = host.run(stop_requested());
   if (dumps) dumps->finish();
+  if (run) run->write_summary({{"reason", "finished"}, {"swamp", to_json(report)}});
   if (!command.quiet) {
     fmt::print(stderr, "server: {}\nserver: {}\n", report.reason, describe(report));
   }

@@ -103,7 +103,7 @@ struct TrainFlags {
                    "fifo, latest or validated [validated]: how the best model is chosen")
         ->check(CLI::IsMember({"fifo", "latest", "validated"}))
         ->group(kOurs);
-    app.add_flag("--explain", explain, "print the same as a native command, and end")->group(kOurs);
+    app.add_flag("--explain", explain, "print what it trains as a native command, and end")->group(kOurs);
   }
 
   void complete() {

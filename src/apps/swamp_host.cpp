@@ -52,7 +52,7 @@ std::unique_ptr<Examiner> SwampHost::make_examiner() {
 void SwampHost::accepted(std::uint64_t version, double loss, std::span<const float> values) {
   if (options_.metrics != nullptr) {
     EvaluationRecord record;
-    record.time_seconds = seconds_between(start_, Clock::now());
+    record.time_seconds = options_.earlier_seconds + seconds_between(start_, Clock::now());
     record.rank = kServerRank;
     record.step = static_cast<Step>(version);
     record.split = "validation";
@@ -123,13 +123,17 @@ std::string describe(const SwampReport& report) {
   const auto number = [](std::uint64_t count) {
     return with_commas(static_cast<std::int64_t>(count));
   };
-  std::string text = fmt::format("{} of {} offered models became the best",
-                                 number(counters.accepted), number(counters.offers));
-  if (counters.accepted > 0) {
-    text += fmt::format("; the last, version {}, has loss {:.4f}", report.version, report.loss);
+  std::string text = number(counters.offers) + " models offered; ";
+  text += report.version == 0
+              ? std::string("none became the best")
+              : fmt::format("the best is version {}, loss {:.4f}", report.version, report.loss);
+  text += fmt::format("; {} pulls took it, {} found nothing new", number(counters.pulls),
+                      number(counters.pulls_with_nothing));
+  if (counters.refused > 0) {
+    text += fmt::format("; {} were refused: no numbers, or not to be examined",
+                        number(counters.refused));
   }
-  return text + fmt::format("; {} pulls took it, {} found nothing new", number(counters.pulls),
-                            number(counters.pulls_with_nothing));
+  return text;
 }
 
 }  // namespace cohort

@@ -23,6 +23,7 @@ struct SwampHostOptions {
   SwampServerOptions server = {};  // without examiner and what happens to accepted models
   DumpWriter* dumps = nullptr;     // of accepted models; null: none
   MetricsSink* metrics = nullptr;  // what they were worth; null: nobody asks
+  double earlier_seconds = 0;      // of the run, before this server began
 };
 
 class SwampHost {
@@ -57,6 +58,9 @@ class SwampThread {
 
   const Address& address() const { return host_->address(); }
 
+  // Lets what waits to be examined go.
+  void stop() { stop_ = true; }
+
   // Waits until it has ended, which it does after the last worker has left; throws what ended it.
   SwampReport wait();
 
@@ -71,7 +75,7 @@ class SwampThread {
 
 nlohmann::json to_json(const SwampReport& report);
 
-// "server  41 of 87 offered models were better; the best, version 41, has loss 0.0611"
+// "87 models offered; the best is version 41, loss 0.0611; ..."
 std::string describe(const SwampReport& report);
 
 }  // namespace cohort

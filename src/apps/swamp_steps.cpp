@@ -57,8 +57,10 @@ std::vector<Job> find_jobs(const std::string& root, const std::string& only = ""
   for (fs::directory_iterator entry(root, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (!only.empty() ? name != only : !name.starts_with(kSwampJobPrefix)) continue;
+    if (!only.empty() && name != only) continue;
+    if (!name.starts_with(kSwampJobPrefix) && !fs::exists(entry->path() / kMetaFile)) continue;
     try {
+      static_cast<void>(read_run_config(entry->path()));
       jobs.push_back(
           {entry->path(), parse_swamp_meta(read_text_file(entry->path() / kMetaFile, 4096))});
     } catch (const std::exception& reason) {
@@ -119,7 +121,7 @@ void save_best_model(const fs::path& folder) {
   if (!checkpoint) throw RunError(folder.string() + " has no checkpoint to take the model from");
   const fs::path path = folder / "best_model.safetensors";
   save_safetensors(path, checkpoint->model.tensors(), {{"format", "pt"}});
-  fmt::print(stderr, "{}: the server's best model\n", path.string());
+  fmt::print(stderr, "{}: the model of the last checkpoint\n", path.string());
 }
 
 // Every combination, checked before the first is trained.
@@ -137,7 +139,11 @@ std::vector<SwampTrainRequest> jobs_of(const SwampGrid& grid, const SwampTrainRe
           job.flags.pull_probability = probability;
           job.flags.seed = seed;
           check_config(translate(job.flags));
-          jobs.push_back(std::move(job));
+          const std::string name = swamp_job_name(job.flags);
+          const bool twice = std::any_of(jobs.begin(), jobs.end(), [&](const auto& other) {
+            return swamp_job_name(other.flags) == name;
+          });
+          if (!twice) jobs.push_back(std::move(job));
         }
       }
     }
@@ -165,8 +171,12 @@ int train_swamp_job(const SwampTrainRequest& request, const std::vector<std::str
   const std::string name = swamp_job_name(request.flags);
   const fs::path folder = fs::path(request.job_root_dir) / name;
   check_config(config);
-  remove_former_job(folder);
+  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
+    throw ConfigError("--job-name must be a plain folder name, got '" + name +
+                      "'; where it is made: --job-root-dir");
+  }
   TrainRequest train_request;
+  train_request.make_room = [&] { remove_former_job(folder); };
   train_request.runs_dir = request.job_root_dir;
   train_request.name = name;
   train_request.dump_root = ".";

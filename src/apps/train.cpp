@@ -42,16 +42,20 @@ RunConfig resolve_config(const TrainCommand& command) {
         "--resume takes name and configuration from the run: leave --name and "
         "--config out");
   }
-  for (const std::string& given : command.flags.given()) {
+  const RunConfig before = read_run_config(command.resume);
+  const RunConfig asked = command.flags.resolve(before);
+  for (const ConfigField& field : config_fields()) {
+    const std::string& given = field.name;
     const auto& free = changeable_on_resume();
-    if (std::find(free.begin(), free.end(), given) == free.end()) {
+    if (field_text(asked, field) != field_text(before, field) &&
+        std::find(free.begin(), free.end(), given) == free.end()) {
       throw ConfigError("--" + given +
                         " cannot change when a run is resumed; these can: " + join(free, ", ") +
                         ". For another run from its weights: cohort export, "
                         "then --init");
     }
   }
-  RunConfig config = command.flags.resolve(read_run_config(command.resume));
+  RunConfig config = asked;
   const std::vector<std::string> given = command.flags.given();
   const auto is_given = [&](const char* name) {
     return std::find(given.begin(), given.end(), name) != given.end();

@@ -147,6 +147,7 @@ struct RunFiles {
 
 RunFiles open_run(const RunConfig& config, const TrainRequest& request) {
   if (request.resume.empty()) {
+    if (request.make_room) request.make_room();
     RunDirectory run =
         RunDirectory::create(request.runs_dir, request.name, config.model + "-" + config.data);
     CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
@@ -216,6 +217,7 @@ class Training {
           ::_exit(1);
         });
     if (server_threads_) server_threads_->wait();
+    if (swamp_ && outcome_.reason == StopReason::kInterrupted) swamp_->stop();
     if (swamp_) swamp_report_ = swamp_->wait();
     finish_dumps();
     if (files_) finish();
@@ -264,7 +266,9 @@ class Training {
   void start_dumps() {
     if (!files_ || config_.dump_every == 0) return;
     DumpWriterOptions options;
-    options.root = files_->run.path() / request_.dump_root;
+    // A run that goes on has them where it began to.
+    const bool directly = std::filesystem::exists(files_->run.path() / DumpName{}.series());
+    options.root = files_->run.path() / (directly ? "." : request_.dump_root);
     options.keep = config_.keep_dumps;
     if (resume_) {
       options.earlier_seconds = nlohmann::json::parse(resume_->engine).value("seconds", 0.0);

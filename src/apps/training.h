@@ -34,6 +34,8 @@ struct TrainRequest {
   std::function<std::unique_ptr<Progress>(const RunConfig&, Step steps_per_epoch)> make_progress;
   // The same for each worker of this process with a model of its own.
   std::function<std::unique_ptr<Progress>(Rank rank, Step steps_per_epoch)> make_worker_progress;
+  // Called when all is checked and the run's folder is about to be made.
+  std::function<void()> make_room;
   // Called once the run's folder is there.
   std::function<void(const std::filesystem::path& run)> prepared;
   std::function<std::function<bool(Step)>(Step steps_per_epoch)> record_when;

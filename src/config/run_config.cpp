@@ -215,6 +215,10 @@ void check_swamp(const RunConfig& config) {
 }  // namespace
 
 void check_config(const RunConfig& config) {
+  // Dialects set members without asking the table.
+  RunConfig copy = config;
+  for (const ConfigField& field : config_fields())
+    set_field(copy, field, field_text(config, field));
   check_swamp(config);
   only_with(config.nesterov && config.optimizer != "sgd", "nesterov", "--optimizer sgd");
   only_with(config.average_every > 1 && config.method != "all-reduce", "average-every",

@@ -12,6 +12,7 @@ namespace cohort {
 namespace {
 
 std::string short_number(double value) {
+  if (value == 0) return "0";  // -0 too
   char buffer[32];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, value);
   return {buffer, end.ptr};
@@ -99,7 +100,10 @@ RunConfig translate(const SwampFlags& flags) {
   if (config.swamp_server == "validated") {
     config.validation_size = flags.validation_size;
   } else {
-    config.check_samples = flags.validate_batch_size * flags.validate_max_batch;
+    if (__builtin_mul_overflow(flags.validate_batch_size, flags.validate_max_batch,
+                               &config.check_samples)) {
+      throw ConfigError("--validate_batch_size times --validate_max_batch is too large");
+    }
   }
   config.dump_every = flags.loss_sample_interval;
   config.keep_dumps = flags.keep_dumps;

@@ -118,9 +118,9 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
     parts_.progress.end();  // leaves the terminal in order
     throw;
   }
-  parts_.method.finish(parts_.replica);
-  parts_.method.settle(parts_.replica);
   const bool interrupted = stopping_ && done_ < options_.total_steps;
+  parts_.method.finish(parts_.replica, interrupted ? Ending::kInterrupted : Ending::kComplete);
+  parts_.method.settle(parts_.replica);
   // A person who pressed Ctrl-C waits for the checkpoint, not for an evaluation.
   if (!interrupted && (!options_.evaluate_when || evaluates_now())) evaluate_now();
   if (target_reached()) outcome_.reason = StopReason::kTargetReached;

@@ -75,7 +75,7 @@ class AllReduce final : public UpdateMethod {
     last_step_ = {};  // what follows is no step
   }
 
-  void finish(Replica&) override {}
+  void finish(Replica&, Ending) override {}
   void visit_state(StateVisitor&) override {}
 
  private:

@@ -41,7 +41,7 @@ class DataParallel final : public UpdateMethod {
   }
 
   void settle(Replica& replica) override { settle_statistics(replica, options_); }
-  void finish(Replica&) override {}
+  void finish(Replica&, Ending) override {}
   void visit_state(StateVisitor&) override {}
 
  private:

@@ -15,7 +15,7 @@ class Local final : public UpdateMethod {
   void gradients_ready(Replica&, Range) override {}
   void update(Replica& replica, const StepInfo& info) override;
   void settle(Replica&) override {}
-  void finish(Replica&) override {}
+  void finish(Replica&, Ending) override {}
   void visit_state(StateVisitor&) override {}
 };
 

@@ -119,7 +119,7 @@ class ServerMethod final : public UpdateMethod {
     copy(Direction::kToDevice);
   }
 
-  void finish(Replica& replica) override {
+  void finish(Replica& replica, Ending) override {
     if (!client_) return;
     finish_step(replica);
     if (options_.rank == 0 && options_.servers->wait_for_others && options_.size > 1) {

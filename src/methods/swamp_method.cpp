@@ -61,6 +61,7 @@ class Swamp final : public UpdateMethod {
     if (!client_ || trained_ < options_.swamp.free_trial_steps) {
       replica.apply_gradients(info.lr);
       ++trained_;
+      changed_ = true;
       return;
     }
     trained_ = 0;
@@ -77,10 +78,14 @@ class Swamp final : public UpdateMethod {
 
   void settle(Replica&) override {}
 
-  void finish(Replica& replica) override {
-    if (!client_) return;
+  void finish(Replica& replica, Ending ending) override {
+    if (!client_ || ending == Ending::kInterrupted) return;
     options_.doing(Phase::kExchanging);
-    if (trusts_verdicts_ && trained_ > 0 && std::isfinite(claim_)) offer(replica);
+    if (trusts_verdicts_ && changed_) {
+      // Claims only say whom to look at first, and one that has never probed has none.
+      if (!std::isfinite(claim_)) claim_ = std::numeric_limits<float>::max();
+      offer(replica);
+    }
     if (options_.rank == 0 && options_.servers->wait_for_others) {
       if (const auto best = client_->final_best(values_)) {
         take(*best);
@@ -105,6 +110,7 @@ class Swamp final : public UpdateMethod {
   void offer(const Replica& replica) {
     copy_model_to(values_, replica);
     offered_ = client_->offer(values_, claim_, deadline());
+    changed_ = false;
   }
 
   void hear_verdicts() {
@@ -131,6 +137,7 @@ class Swamp final : public UpdateMethod {
       for (std::size_t i = 0; i < own_.size(); ++i) values_[i] = 0.5F * (values_[i] + own_[i]);
     }
     take(*pulled);
+    changed_ = crosses;
     copy_model_from(values_, replica);
   }
 
@@ -143,6 +150,7 @@ class Swamp final : public UpdateMethod {
   MethodOptions options_;
   bool trusts_verdicts_ = false;
   std::int64_t trained_ = 0;  // batches since the last probe
+  bool changed_ = false;      // the model is another than the one offered or pulled last
   double score_ = std::numeric_limits<double>::infinity();
   double claim_ = std::numeric_limits<double>::quiet_NaN();  // the last probe's loss
   std::uint64_t version_ = 0;                                // that this worker has

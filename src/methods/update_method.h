@@ -31,6 +31,12 @@ enum class StepKind {
   kProbe,  // only its loss: there is no backward pass, and gradients() mean nothing
 };
 
+// How a run comes to its end.
+enum class Ending {
+  kComplete,
+  kInterrupted,  // somebody waits for the checkpoint: nothing that takes long
+};
+
 struct StepInfo {
   Step step = 0;  // counted from 0 over the whole run, also after a resume
   double lr = 0;  // what the schedule gives for it
@@ -62,7 +68,7 @@ class UpdateMethod {
 
   // Called once after the last step, also of a run that was interrupted; settle() follows. What
   // other workers still do to a model in common is waited for here.
-  virtual void finish(Replica& replica) = 0;
+  virtual void finish(Replica& replica, Ending ending) = 0;
 
   // Estimates, error memory, clocks: what a checkpoint must hold besides the replica's own state.
   virtual void visit_state(StateVisitor& visitor) = 0;

@@ -41,7 +41,10 @@ class Scanner {
 };
 
 auto key_of(const DumpName& name) {
-  return std::tuple(name.of_server, name.worker, name.epoch, name.batch, name.version, name.second);
+  // A server that begins anew counts its versions anew.
+  const std::int64_t begun = name.of_server ? name.second : 0;
+  return std::tuple(name.of_server, name.worker, begun, name.epoch, name.batch, name.version,
+                    name.second);
 }
 
 std::string rounded(double value) {

@@ -93,6 +93,38 @@ class Experiment(Swamp):
         self.assertIn("choose another --job-name", err)
         self.assertTrue((mine / "thesis.txt").exists())
 
+    def test_a_job_outlives_a_command_that_fails(self):
+        self.train_job("--loss-sample-interval", 50, "--job-name", "swamp_a")
+        job = self.folder / "jobs/swamp_a"
+        for arguments in (["--training-data-dir", "/nowhere"], ["--momentum", 7],
+                          ["--validation-size", -5], ["--validation-size", 0],
+                          ["--job-name", "../jobs/swamp_a"]):
+            with self.subTest(arguments):
+                process = self.start("swamp", "train", "--job-name", "swamp_a", *arguments)
+                process.communicate(timeout=60)
+                self.assertNotEqual(process.returncode, 0)
+                self.assertGreater(process.returncode, 0)
+                self.assertTrue((job / "summary.json").exists())
+
+    def test_jobs_of_any_name_are_found_and_a_damaged_one_stops_nobody(self):
+        self.train_job("--loss-sample-interval", 50, "--job-name", "mine")
+        damaged = self.folder / "jobs/swamp_damaged"
+        damaged.mkdir()
+        (damaged / "meta.info").write_text("2_0.5")
+        (damaged / "run.json").write_text("{")
+        for step in ("eval", "plot"):
+            err = self.cohort("swamp", step).stderr
+            self.assertIn("skipped: jobs/swamp_damaged is no job", err)
+        self.assertTrue(list((self.folder / "jobs/mine").glob("swamp_metrics_*")))
+
+    def test_a_score_that_is_none_costs_no_model(self):
+        self.train_job("--loss-sample-interval", 50)
+        model = sorted((self.folder / "jobs/swamp_t1_pp0/trainer_0").glob("*.safetensors"))[0]
+        model.with_suffix(".eval").write_text("")
+        self.cohort("swamp", "eval", "--delete-job-data", "true")
+        self.assertTrue(SCORE.fullmatch(model.with_suffix(".eval").read_text()))
+        self.assertFalse(model.exists())
+
     def test_the_two_sizes_of_an_evaluation_do_what_they_say(self):
         self.train_job("--loss-sample-interval", 50)
         self.cohort("swamp", "eval", "--eval-batch-size", 8, "--eval-max-batch", 3)
@@ -317,10 +349,16 @@ class Processes(Swamp):
         self.assertEqual(job.returncode, status, out + err)
         return err
 
+    def test_a_launched_job_goes_on(self):
+        command = ["launch", "--servers", 1, "-n", 2, "--", "train"]
+        self.cohort(*command, *TINY, "--iterations", 20, "--name", "again")
+        self.cohort(*command, "--resume", "runs/again", "--iterations", 40)
+        self.assertEqual(self.summary(self.folder / "runs/again")["steps"], 40)
+
     def test_compete_over_tcp(self):
         job, _ = self.launched()
         said = self.ended(job)
-        self.assertRegex(said, r"server 0: server: [\d,]+ of [\d,]+ offered models became the best")
+        self.assertRegex(said, r"server 0: server: [\d,]+ models offered; the best is version \d+")
 
     def test_a_killed_trainer_does_not_stop_the_other(self):
         job, children = self.launched()

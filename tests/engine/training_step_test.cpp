@@ -43,7 +43,7 @@ class Prober final : public UpdateMethod {
     if (updates++ % 2 == 0) replica.apply_gradients(info.lr);
   }
   void settle(Replica&) override {}
-  void finish(Replica&) override {}
+  void finish(Replica&, Ending) override {}
   void visit_state(StateVisitor&) override {}
 
   int updates = 0;

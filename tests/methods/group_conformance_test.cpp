@@ -77,7 +77,7 @@ Outcome train(const std::string& method, const Settings& settings,
                   if (before_pass) before_pass(model, rank, step, pass);
                 });
     }
-    made->finish(replica);
+    made->finish(replica, Ending::kComplete);
     made->settle(replica);
     outcome.parameters[static_cast<std::size_t>(rank)] = replica.parameters().clone();
     outcome.sent[static_cast<std::size_t>(rank)] = options.gradients->traffic().sent;

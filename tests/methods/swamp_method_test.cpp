@@ -180,9 +180,9 @@ TEST_F(SwampWorkers, EndWithTheBestModelThatAnybodyHad) {
   first->probe(3);
   second->become(0.25F);
   second->probe(9);
-  second->method->finish(second->replica);
+  second->method->finish(second->replica, Ending::kComplete);
   second.reset();
-  first->method->finish(first->replica);
+  first->method->finish(first->replica, Ending::kComplete);
   EXPECT_EQ(first->value(), 0.25F);
 }
 
@@ -198,9 +198,9 @@ TEST_F(SwampWorkers, OfferWhatTheyHaveAtTheEnd) {
   second->replica.begin_step();
   second->replica.finish_backward();
   second->method->update(second->replica, {second->step++, 0});
-  second->method->finish(second->replica);
+  second->method->finish(second->replica, Ending::kComplete);
   second.reset();
-  first->method->finish(first->replica);
+  first->method->finish(first->replica, Ending::kComplete);
   EXPECT_EQ(first->value(), 1);
 }
 

@@ -20,7 +20,7 @@ class CountingMethod final : public UpdateMethod {
     ++updates;
   }
   void settle(Replica&) override { ++settled; }
-  void finish(Replica&) override {}
+  void finish(Replica&, Ending) override {}
   void visit_state(StateVisitor& visitor) override { visitor.number("updates_seen", updates); }
 
   int starts = 0;
