@@ -17,6 +17,7 @@ constexpr Tag kAlarm = 2;
 constexpr std::size_t kMessageBytes = std::size_t{8} << 20;
 constexpr std::chrono::milliseconds kTellEvery{250};
 constexpr std::chrono::milliseconds kLookEvery{50};
+constexpr std::chrono::milliseconds kExplanation{150};
 constexpr std::chrono::seconds kAlarmTime{1};
 
 Deadline soon() { return deadline_in(kAlarmTime); }
@@ -74,6 +75,7 @@ class TcpHostChannel final : public Collectives {
       operation();
     } catch (const PeerError& error) {
       std::string text = links_->losses();
+      if (!text.empty()) links_->await_failure(2 * kExplanation);  // the watcher may know why
       if (text.empty() && Clock::now() >= deadline) {
         char waited[64];
         std::snprintf(waited, sizeof waited, " has not come to %s in %.1f s", what,
@@ -109,12 +111,18 @@ std::string TcpHostLinks::failure() const {
   return failure_;
 }
 
+void TcpHostLinks::await_failure(std::chrono::milliseconds at_most) {
+  std::unique_lock lock(mutex_);
+  failed_.wait_for(lock, at_most, [this] { return !failure_.empty(); });
+}
+
 bool TcpHostLinks::fail(const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) return false;
     failure_ = reason;
   }
+  failed_.notify_all();
   return true;
 }
 
@@ -154,7 +162,12 @@ void TcpHostLinks::watch() {
       while (const auto status = lane.try_receive(kStatus)) hear(*status);
       std::string trouble = losses();
       if (trouble.empty() && hosts_.host_failure) trouble = hosts_.host_failure();
-      if (!trouble.empty()) return raise_alarm(trouble);
+      if (trouble.empty()) continue;
+      // Who is gone may have gone for a reason that another has told us, and it is on its way.
+      if (const auto alarm = lane.receive_any(kAlarm, deadline_in(kExplanation))) {
+        trouble.assign(reinterpret_cast<const char*>(alarm->payload.data()), alarm->payload.size());
+      }
+      return raise_alarm(trouble);
     }
   } catch (const PeerError&) {
     // This process has closed the lane: nobody listens any more.

@@ -8,6 +8,8 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -59,6 +61,7 @@ class TcpHostLinks : public std::enable_shared_from_this<TcpHostLinks> {
   };
 
   bool fail(const std::string& reason);  // whether it is the first
+  void await_failure(std::chrono::milliseconds at_most);
   void watch();
   void tell();
   void hear(const Message& message);
@@ -74,6 +77,7 @@ class TcpHostLinks : public std::enable_shared_from_this<TcpHostLinks> {
   mutable std::mutex mutex_;  // guards the next two
   std::string failure_;
   std::vector<Heard> heard_;  // by host
+  std::condition_variable failed_;
   std::atomic<bool> ending_ = false;
   std::mutex stopping_;  // guards the next line
   std::thread watcher_;
