@@ -34,7 +34,8 @@ struct EvalCommand {
         ->capture_default_str();
     command
         .add_option("--jobs", dumps.jobs,
-                    "dumped models evaluated at a time, with one thread each; 0: one for each core")
+                    "dumped models evaluated at a time, with one thread each and in batches of 100 "
+                    "unless --eval-batch is given; 0: one for each core")
         ->check(CLI::Range(0, 4096))
         ->capture_default_str();
     command.add_flag("--again", dumps.again, "also dumped models that have a score already");

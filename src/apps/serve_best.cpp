@@ -87,11 +87,13 @@ int serve_best(const ServeBestCommand& command, const std::vector<std::string>& 
   check_names(config);
   std::optional<RunDirectory> run;
   std::unique_ptr<DumpWriter> dumps;
+  double earlier = 0;
   if (config.dump_every > 0) {
     run.emplace(open_server_run(command, config, arguments));
+    earlier = seconds_so_far(run->path());
     DumpWriterOptions options;
     options.root = run->path() / kDumpFolder;
-    options.earlier_seconds = seconds_so_far(run->path());
+    options.earlier_seconds = earlier;
     options.keep = config.keep_dumps;
     options.note = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
     dumps = std::make_unique<DumpWriter>(std::move(options));
@@ -99,7 +101,7 @@ int serve_best(const ServeBestCommand& command, const std::vector<std::string>& 
   SwampHostOptions options;
   options.config = config;
   options.dumps = dumps.get();
-  if (run) options.earlier_seconds = seconds_so_far(run->path());
+  options.earlier_seconds = earlier;
   if (run) options.metrics = &run->metrics();
   SwampServerOptions& server = options.server;
   server.listener.address = parse_address(command.listen);

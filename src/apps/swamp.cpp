@@ -96,14 +96,15 @@ struct TrainFlags {
         ->capture_default_str();
     app.add_option("--job-name", flags.job_name, "the job's folder [swamp_tT_ppP]");
     app.add_flag("--save-model", request.save_model,
-                 "write the server's best model to best_model.safetensors as well");
+                 "write the best model to best_model.safetensors as well");
     app.add_option("--loss-file", request.loss_file,
                    "picture of the training losses to draw in the job's folder");
     app.add_option("--swamp-server", flags.swamp_server,
                    "fifo, latest or validated [validated]: how the best model is chosen")
         ->check(CLI::IsMember({"fifo", "latest", "validated"}))
         ->group(kOurs);
-    app.add_flag("--explain", explain, "print what it trains as a native command, and end")->group(kOurs);
+    app.add_flag("--explain", explain, "print what it trains as a native command, and end")
+        ->group(kOurs);
   }
 
   void complete() {

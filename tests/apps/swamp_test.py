@@ -217,7 +217,7 @@ class Servers(Swamp):
         self.assertGreater(len(losses), 2)
         self.assertEqual(losses, sorted(losses, reverse=True))
 
-    def test_pulls_bring_the_workers_models_together(self):
+    def test_workers_pull_with_the_probability_asked_for(self):
         apart = self.run_with("apart", "--pull-probability", "0")
         together = self.run_with("together", "--pull-probability", "1")
         self.assertEqual(apart["swamp"]["pulls"], 0)

@@ -355,7 +355,7 @@ TEST(SwampServer, SaysWhoIsWaitedFor) {
   one.start(mine, soon());
   other.start(values, soon());
   EXPECT_EQ(values, model_of(8));
-  EXPECT_EQ(other.bytes_received(), other.bytes_received());
+  EXPECT_GT(other.bytes_received(), values.size() * sizeof(float));
 }
 
 TEST(SwampServer, ADiskThatIsFullNeverTellsOfWhatItCouldNotKeep) {
