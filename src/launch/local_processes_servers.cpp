@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kMostRestarts = 3;
 constexpr std::chrono::seconds kTimeToEnd{30};
+constexpr std::chrono::seconds kTimeToNoticeLoss{3};  // when a worker failed
 constexpr std::chrono::seconds kHardStopAfter{5};
 constexpr int kBadUsage = 2;
 constexpr int kInterrupted = 130;
@@ -101,10 +102,12 @@ class ServersJob {
   void wait_for_servers() {
     const auto now = Clock::now();
     if (workers_gone_ == Clock::time_point{}) workers_gone_ = now;
-    // Servers that no worker has finished with would wait for others to come.
+    // Servers that no worker has finished with would wait for others to come; so may one that a
+    // worker died too early to be known to.
     const bool hopeless = !any_done_;
-    if (!told_ && (hopeless || now > workers_gone_ + kTimeToEnd)) {
-      for (int number = 0; number < servers_ && !hopeless; ++number) {
+    const bool missing = failed_ && now > workers_gone_ + kTimeToNoticeLoss;
+    if (!told_ && (hopeless || missing || now > workers_gone_ + kTimeToEnd)) {
+      for (int number = 0; number < servers_ && !hopeless && !missing; ++number) {
         if (!processes_.running(number)) continue;
         say(processes_.name(number) + " did not end by itself within " +
             std::to_string(kTimeToEnd.count()) + " s of the last worker: it is told to");

@@ -14,15 +14,24 @@ ITERATIONS = 1500
 
 
 class LaunchServers(WorkersTest):
-    def launched(self, mode, servers=2):
-        """A job that is under way: itself, and the ids of its servers and workers in turn."""
+    def begun(self, mode, servers=2):
+        """A job that has been started: itself, and the ids of its servers and workers in turn."""
         settings = changed(PLAIN, iterations=ITERATIONS, batch=16)
         job = self.start("launch", "--servers", servers, "-n", 2, "--state-dir",
                          self.folder / "state", "--", "train", *settings, "--method",
                          "parameter-server", "--server-mode", mode, "--quiet", "--name", "job")
+        children = []
+        while len(children) < servers + 2 and job.poll() is None:
+            text = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text()
+            children = list(map(int, text.split()))
+        return job, children
+
+    def launched(self, mode, servers=2):
+        """The same, with every worker under way."""
+        job, children = self.begun(mode, servers)
         self.wait_for_step(job, self.folder / "runs/job", 100)
-        children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text()
-        return job, list(map(int, children.split()))
+        self.wait_for_step(job, self.folder / "runs/job-worker1", 10)
+        return job, children
 
     def ended(self, job, children, status=0):
         """What it said, and updates and gradients as each of the servers counted them."""
@@ -54,6 +63,13 @@ class LaunchServers(WorkersTest):
         self.assertEqual(updates, gradients)
         self.assertGreaterEqual(gradients, ITERATIONS)
         self.assertLess(gradients, 2 * ITERATIONS)
+
+    def test_a_worker_killed_before_the_server_knew_it_is_not_waited_for(self):
+        job, children = self.begun("async", servers=1)
+        os.kill(children[2], signal.SIGKILL)
+        said, counts = self.ended(job, children, status=1)
+        self.assertIn("worker 1 was ended by signal 9 (Killed); the others go on", said)
+        self.assertEqual(counts, [(ITERATIONS, ITERATIONS)])
 
     def test_who_leaves_in_good_order_is_not_reported_lost(self):
         job, children = self.launched("async", servers=1)
