@@ -18,8 +18,8 @@ import tempfile
 
 TORCH_FREE = {
     "core", "config", "metrics", "storage", "network", "transport", "collectives", "topology",
-    "compressors", "optimizers", "schedules", "data", "server", "serving", "swamp", "report",
-    "launch",
+    "compressors", "optimizers", "schedules", "data", "gossip", "server", "serving", "swamp",
+    "report", "launch",
 }
 ALLOWED = {  # layer: what it may include, besides itself
     "core": set(),
@@ -34,6 +34,7 @@ ALLOWED = {  # layer: what it may include, besides itself
     "optimizers": {"core"},
     "schedules": {"core"},
     "data": {"core", "storage"},
+    "gossip": {"core", "topology", "compressors"},
     "server": {"core", "network", "storage", "optimizers", "schedules"},
     "serving": {"core", "network", "server", "storage"},
     "swamp": {"core", "network", "storage"},
@@ -41,7 +42,7 @@ ALLOWED = {  # layer: what it may include, besides itself
     "launch": {"core", "network", "transport", "collectives"},
     "models": {"core"},
     "methods": {"core", "network", "transport", "collectives", "topology", "compressors",
-                "optimizers", "schedules", "server", "serving", "swamp", "models"},
+                "optimizers", "schedules", "gossip", "server", "serving", "swamp", "models"},
     "engine": TORCH_FREE - {"launch", "report"} | {"models", "methods"},
     "dialects": {"core", "config", "metrics", "engine"},
     "apps": TORCH_FREE | {"models", "methods", "engine", "dialects"},

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/bench_all_reduce.h"
+#include "apps/bench_compress.h"
 #include "apps/bench_evaluate.h"
 #include "apps/bench_push_pull.h"
 #include "apps/bench_scaling.h"
@@ -68,6 +69,7 @@ void add_bench(CLI::App& program, Invocation&) {
   add_push_pull_bench(*command);
   add_straggler_bench(*command);
   add_evaluate_bench(*command);
+  add_compress_bench(*command);
 }
 
 }  // namespace cohort

@@ -6,12 +6,14 @@
 
 #include "apps/environment.h"
 #include "apps/serving.h"
+#include "compressors/registry.h"
 #include "core/error.h"
 #include "engine/assemble.h"
 #include "engine/device.h"
 #include "launch/environment.h"
 #include "launch/lone_job.h"
 #include "methods/update_method.h"
+#include "topology/registry.h"
 
 namespace cohort {
 namespace {
@@ -26,6 +28,8 @@ void check_names(const RunConfig& config) {
   data_sets().find(config.data);
   optimizers().find(config.optimizer);
   schedules().find(config.schedule);
+  topologies().find(config.topology);
+  compressors().find(config.compressor);
   parse_device(config.device);
 }
 
@@ -51,6 +55,7 @@ std::unique_ptr<Job> join_job(RunConfig& config, const std::vector<std::string>&
   }
   JobOptions options;
   options.workers = static_cast<int>(config.workers);
+  options.messages = models_are_averaged(config.method);
   if (config.engine == "tcp") {
     options.job = config.job;
     options.meet = config.meet;

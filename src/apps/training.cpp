@@ -332,7 +332,8 @@ class Training {
             ? request_.make_worker_progress(worker.member().rank, worker.order().steps_per_epoch())
             : make_silent_progress();
     const bool own_model = workers_have_own_models(config_.method);
-    MetricsSink& sink = own_model && files_ ? files_->run.metrics() : discard;
+    const bool records = own_model && files_ && !keeps_workers_in_step(config_.method);
+    MetricsSink& sink = records ? files_->run.metrics() : discard;
     TrainerParts parts = worker.parts(*data_, sink, *progress);
     if (own_model) parts.dumps = dumps_.get();
     if (parts.group.alone()) parts.test = nullptr;  // one of them is enough

@@ -7,6 +7,7 @@
 #include "collectives/collectives.h"
 #include "core/activity.h"
 #include "core/types.h"
+#include "transport/metered.h"
 
 namespace cohort {
 
@@ -22,12 +23,25 @@ struct Membership {
   std::unique_ptr<Collectives> gradients = nullptr;
   bool gradients_on_device = false;  // the second sums in the GPU's memory
 
+  // Messages between any two ranks, where JobOptions::messages asked for them; null otherwise.
+  // Knows what it carried: messages->traffic().
+  std::unique_ptr<MeteredTransport> messages = nullptr;
+
   // Where this rank says what it is doing; the others' messages quote it. Never null.
   std::shared_ptr<Activity> activity = std::make_shared<Activity>();
+
+  // Payload bytes that messages carried between this rank and others so far; none where there are
+  // no messages. May be called from any thread.
+  Traffic message_traffic() const {
+    if (!messages) return {};
+    const TransportTraffic all = messages->traffic();
+    return {all.bytes_sent, all.bytes_received};
+  }
 
   void leave(const std::string& reason) const {
     if (control) control->leave(reason);
     if (gradients) gradients->leave(reason);
+    if (messages) messages->close();
   }
 };
 

@@ -1,19 +1,45 @@
 #include "compressors/none.h"
 
-#include <cstring>
+#include <algorithm>
+#include <array>
 
 #include "compressors/wire.h"
 
 namespace cohort {
+namespace {
 
-void None::encode(std::span<const float> dense, Bytes& wire) {
+constexpr std::size_t kBlock = 2048;  // stays in the nearest cache from one pass to the next
+
+}  // namespace
+
+void None::encode(std::span<const float> dense, const MessageKey&, Bytes& wire) {
   const auto bytes = std::as_bytes(dense);
-  wire.assign(bytes.begin(), bytes.end());
+  wire.insert(wire.end(), bytes.begin(), bytes.end());
 }
 
-void None::decode(std::span<const std::byte> wire, std::span<float> dense) const {
+std::size_t None::decode(std::span<const std::byte> wire, const MessageKey&,
+                         std::span<float> dense) const {
   detail::check_length(name(), wire, dense.size_bytes());
-  if (!dense.empty()) std::memcpy(dense.data(), wire.data(), wire.size());
+  for (std::size_t i = 0; i < dense.size(); i += kBlock) {
+    const std::size_t count = std::min(kBlock, dense.size() - i);
+    const std::byte* from = wire.data() + i * sizeof(float);
+    detail::check_finite(name(), from, count);
+    std::memcpy(dense.data() + i, from, count * sizeof(float));
+  }
+  return dense.size_bytes();
+}
+
+std::size_t None::decode_add(std::span<const std::byte> wire, const MessageKey&, float weight,
+                             std::span<float> dense) const {
+  detail::check_length(name(), wire, dense.size_bytes());
+  detail::check_finite(name(), wire.data(), dense.size());
+  std::array<float, kBlock> values;  // the bytes of a message are not aligned
+  for (std::size_t i = 0; i < dense.size(); i += kBlock) {
+    const std::size_t count = std::min(kBlock, dense.size() - i);
+    std::memcpy(values.data(), wire.data() + i * sizeof(float), count * sizeof(float));
+    detail::add_scaled(values.data(), weight, dense.data() + i, count);
+  }
+  return dense.size_bytes();
 }
 
 }  // namespace cohort

@@ -6,10 +6,14 @@
 
 namespace cohort {
 
-// The settings that compressors share; each takes what it knows.
+// The settings that compressors share; each takes what it knows. They must be equal on all ranks.
+// The factories throw ConfigError for values out of range, whether they use them or not.
 struct CompressorOptions {
-  Seed seed = 0;  // of the random numbers of those that draw any
-  Rank rank = 0;  // so that ranks draw different ones
+  Seed seed = 0;        // of the random numbers of those that draw any
+  double ratio = 0.99;  // share of the elements that top-k and random-k drop, in [0, 1)
+  int bits = 8;         // of qsgd's levels, 1 to 16
+  bool biased = false;  // random-k and qsgd: shrink the result so that it contracts, instead of
+                        // making its expectation the vector itself
 };
 
 using CompressorRegistry = Registry<Compressor, const CompressorOptions&>;

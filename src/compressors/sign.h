@@ -21,8 +21,12 @@ namespace cohort {
 class Sign final : public Compressor {
  public:
   std::string_view name() const override { return "sign"; }
-  void encode(std::span<const float> dense, Bytes& wire) override;
-  void decode(std::span<const std::byte> wire, std::span<float> dense) const override;
+  void encode(std::span<const float> dense, const MessageKey& key, Bytes& wire) override;
+  std::size_t decode(std::span<const std::byte> wire, const MessageKey& key,
+                     std::span<float> dense) const override;
+  std::size_t decode_add(std::span<const std::byte> wire, const MessageKey& key, float weight,
+                         std::span<float> dense) const override;
+  bool sparse() const override { return false; }
   double contraction(std::int64_t numel) const override {
     return numel == 0 ? 1.0 : 1.0 / static_cast<double>(numel);
   }

@@ -57,6 +57,23 @@ struct RunConfig {
   double swamp_hysteresis = 1;
   std::int64_t check_samples = 320;
 
+  // Gossip and compression
+  std::string topology = "ring";
+  std::int64_t topology_degree = 0;
+  std::string topology_file;
+  std::string compressor = "none";
+  double compress_ratio = 0.99;
+  std::int64_t quantize_bits = 8;
+  bool biased = false;
+  std::string consensus_stepsize = "auto";
+  bool overlap = true;
+  std::int64_t power_rank = 4;
+  bool majority_vote = false;
+  bool mask_momentum = true;
+  double clip_tensor = 0;
+  double compress_warmup_epochs = 0;
+  std::vector<double> compress_warmup_values = {0.75, 0.9375, 0.984375, 0.996, 0.999};
+
   // The network
   std::string job;
   std::string meet;
@@ -84,6 +101,7 @@ struct RunConfig {
   std::int64_t loader_threads = 1;
   std::string partition = "none";
   double partition_alpha = 0.5;
+  bool reshuffle = false;
   std::string synthetic_shape = "3x32x32";
   std::int64_t synthetic_classes = 10;
 
@@ -107,6 +125,9 @@ struct RunConfig {
   double lr_gamma = 0.1;
   std::vector<double> lr_milestones;
   std::vector<double> lr_values;
+  std::vector<double> lr_shapes;
+  double lr_mu = 1;
+  double lr_alpha = 1;
   double lr_min = 0;
   double lr_power = 2;
   double lr_start_factor = 25;
@@ -115,6 +136,7 @@ struct RunConfig {
   double warmup_epochs = 0;
   double warmup_from = 0;
   std::string lr_scaling = "none";
+  std::string lr_scale_by = "world";
   std::int64_t base_batch = 0;
 
   // When to stop
@@ -125,6 +147,7 @@ struct RunConfig {
   // Evaluation, records and checkpoints
   std::int64_t eval_every = 1;
   std::int64_t eval_batch = 500;
+  bool eval_workers = false;
   std::int64_t record_every = 50;
   std::int64_t checkpoint_every = 0;
   std::int64_t keep = 2;
@@ -164,6 +187,11 @@ nlohmann::json to_json(const RunConfig& config);
 // malformed text, unknown keys (suggesting the nearest) and values out of range; then `config` is
 // unchanged.
 void merge_json(RunConfig& config, std::string_view text, const std::string& source);
+
+// Families of methods. Gossip: every worker has a model of its own and exchanges with neighbours.
+bool is_gossip(const std::string& method);
+// All workers have the same model and send each other compressed gradients.
+bool compresses_gradients(const std::string& method);
 
 // Combinations that make no sense, whatever the registries hold. Throws ConfigError.
 void check_config(const RunConfig& config);

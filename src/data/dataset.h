@@ -13,7 +13,11 @@
 
 namespace cohort {
 
-// What a sample looks like once read: float32, channels x height x width.
+// The label of what is not to be predicted: it counts neither in the loss nor as right or wrong.
+inline constexpr std::int64_t kNoLabel = -100;
+
+// What a sample looks like once read: float32, channels x height x width. A text's words are numbers
+// in a row, 1 x 1 x words.
 struct SampleShape {
   std::int64_t channels = 0;
   std::int64_t height = 0;
@@ -35,6 +39,13 @@ class Dataset {
 
   // The label of sample `index`, 0 <= index < size(), without decoding it.
   virtual std::int64_t label(std::int64_t index) const = 0;
+
+  // One, or as many as a text has words in a sample.
+  virtual std::int64_t labels_per_sample() const { return 1; }
+  // Writes the labels of sample `index` to `out`, which holds labels_per_sample() of them.
+  virtual void read_labels(std::int64_t index, std::span<std::int64_t> out) const {
+    out[0] = label(index);
+  }
 
   // Writes sample `index`, normalised (and, in a training set, augmented), to `out`, which holds
   // shape().numel() floats. Everything random about it is drawn from `augmentation` alone, so

@@ -19,6 +19,7 @@ struct LoaderSlot {
   std::shared_ptr<float> inputs;
   std::vector<std::int64_t> labels;
   std::vector<SampleRef> refs;
+  std::size_t samples = 0;
   Step step = 0;
   std::exception_ptr error;
 };
@@ -81,6 +82,7 @@ Loader::Loader(const Dataset& data, const SampleOrder& order, LoaderOptions opti
       order_(order),
       options_(std::move(options)),
       sample_numel_(static_cast<std::size_t>(data.shape().numel())),
+      sample_labels_(static_cast<std::size_t>(data.labels_per_sample())),
       step_(options_.first_step),
       ring_(std::make_shared<LoaderRing>()) {
   if (options_.threads < 0 || options_.threads > 1024) {
@@ -122,7 +124,7 @@ void Loader::add_slot() {
       static_cast<std::size_t>(std::min(order_.batch_size(), order_.samples_per_epoch()));
   auto slot = std::make_unique<LoaderSlot>();
   slot->inputs = options_.allocate(batch * sample_numel_);
-  slot->labels.reserve(batch);
+  slot->labels.reserve(batch * sample_labels_);
   slot->refs.reserve(batch);
   const std::lock_guard lock(ring_->mutex);
   // Room for all in each list, so that giving a slot back never allocates and so never throws.
@@ -136,14 +138,18 @@ void Loader::fill(LoaderSlot& slot, Step step) const {
   slot.step = step;
   slot.error = nullptr;
   slot.labels.clear();
+  slot.samples = 0;
   try {
     order_.batch(step, slot.refs);
+    slot.labels.resize(slot.refs.size() * sample_labels_);
     float* out = slot.inputs.get();
     for (const SampleRef& ref : slot.refs) {
       if (ring_->stopped.load(std::memory_order_relaxed)) return;
-      slot.labels.push_back(data_.label(ref.index));
+      data_.read_labels(ref.index,
+                        std::span(slot.labels).subspan(slot.samples * sample_labels_, sample_labels_));
       data_.read(ref.index, ref.augmentation, {out, sample_numel_});
       out += sample_numel_;
+      ++slot.samples;
     }
   } catch (...) {
     slot.error = std::current_exception();
@@ -218,8 +224,9 @@ LoadedBatch Loader::next() {
   batch.lease_ = std::make_shared<LoaderLease>(ring_, slot);
   if (slot->error) std::rethrow_exception(std::exchange(slot->error, nullptr));
   if (ring_->stopped) throw RunError("the loader was stopped");
-  batch.inputs_ = {slot->inputs.get(), slot->labels.size() * sample_numel_};
+  batch.inputs_ = {slot->inputs.get(), slot->samples * sample_numel_};
   batch.labels_ = slot->labels;
+  batch.size_ = static_cast<std::int64_t>(slot->samples);
   batch.step_ = slot->step;
   return batch;
 }

@@ -40,14 +40,15 @@ struct LoaderLease;
 class LoadedBatch {
  public:
   std::span<float> inputs() const { return inputs_; }  // size() x shape().numel()
-  std::span<const std::int64_t> labels() const { return labels_; }
-  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
+  std::span<const std::int64_t> labels() const { return labels_; }  // size() x labels_per_sample()
+  std::int64_t size() const { return size_; }
   Step step() const { return step_; }
 
  private:
   friend class Loader;
   std::span<float> inputs_;
   std::span<const std::int64_t> labels_;
+  std::int64_t size_ = 0;
   Step step_ = 0;
   std::shared_ptr<detail::LoaderLease> lease_;
 };
@@ -94,6 +95,7 @@ class Loader {
   const SampleOrder& order_;
   LoaderOptions options_;
   std::size_t sample_numel_;
+  std::size_t sample_labels_;
   Step step_;
   std::shared_ptr<detail::LoaderRing> ring_;
   std::vector<std::thread> readers_;

@@ -74,6 +74,21 @@ std::vector<Place> make_places() {
        {{"val_list.txt"}},
        "name a folder with train_list.txt and val_list.txt, a picture and its label in each line, "
        "with --data-dir or COHORT_DATA_DIR"},
+      {"wikitext-2",
+       {"wikitext-2", "wikitext2", "WikiText2/wikitext-2", "wikitext-2/wikitext-2", ""},
+       {{"wiki.train.tokens"}},
+       {{"wiki.test.tokens"}, {"wiki.valid.tokens"}},
+       "get wiki.train.tokens, wiki.valid.tokens and wiki.test.tokens" + put},
+      {"ptb",
+       {"ptb", "penn-treebank", "PennTreebank", ""},
+       {{"ptb.train.txt"}},
+       {{"ptb.test.txt"}, {"ptb.valid.txt"}},
+       "get ptb.train.txt, ptb.valid.txt and ptb.test.txt" + put},
+      {"text",
+       {""},
+       {{"train.txt"}},
+       {{"test.txt"}, {"valid.txt"}},
+       "name a folder with train.txt, valid.txt and test.txt with --data-dir or COHORT_DATA_DIR"},
   };
 }
 

@@ -12,6 +12,7 @@ namespace cohort {
 struct FoundFiles {
   std::filesystem::path folder;
   // MNIST and its relatives: images, labels. CIFAR: the batches. Image folders: the one folder.
+  // Text: a file; under test the one to test with and the one for validation.
   std::vector<std::filesystem::path> train;
   std::vector<std::filesystem::path> test;
 };

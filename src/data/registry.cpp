@@ -12,6 +12,7 @@
 #include "data/image_list.h"
 #include "data/locate.h"
 #include "data/synthetic.h"
+#include "data/text_sets.h"
 
 namespace cohort {
 namespace {
@@ -243,6 +244,11 @@ const DataRegistry& data_sets() {
                        make_image_folder},
                       {"image-list", "JPEG and PNG pictures named in train_list.txt, val_list.txt",
                        make_image_list},
+                      {"wikitext-2", "2.1 million words of Wikipedia, 33,278 different ones",
+                       make_text},
+                      {"ptb", "Penn Treebank: 0.9 million words, 10,000 different ones", make_text},
+                      {"text", "words in train.txt, valid.txt and test.txt of --data-dir",
+                       make_text},
                       {"synthetic", "generated, learnable data of any shape and number of classes",
                        make_synthetic},
                   });

@@ -13,6 +13,15 @@
 
 namespace cohort {
 
+// How a text is cut; see text.h.
+struct TextRequest {
+  std::int64_t columns = 1;        // of the training text
+  std::int64_t test_columns = 10;  // at most
+  std::int64_t piece = 35;         // words that a column is read on by at once
+  bool lowercase = false;
+  bool evaluate_validation = false;  // the test set is the text for validation
+};
+
 struct DataRequest {
   std::string name;
   std::vector<std::filesystem::path> search;  // folders to look in, in this order
@@ -21,7 +30,7 @@ struct DataRequest {
   std::int64_t train_skip = 0;
   // Use only the first so many samples of the rest; 0: all. In an image folder the first are
   // counted taking one picture of each class in turn. `synthetic` makes that many, 60,000 and
-  // 10,000 for 0.
+  // 10,000 for 0. In a text all three count words.
   std::int64_t train_size = 0;
   std::int64_t test_size = 0;
 
@@ -35,6 +44,7 @@ struct DataRequest {
 
   SampleShape synthetic_shape{1, 28, 28};
   std::int64_t synthetic_classes = 10;
+  TextRequest text = {};
   Seed seed = 0;
 };
 
@@ -44,8 +54,8 @@ struct DataSplits {
   std::filesystem::path found_at;  // empty for generated data
 };
 
-// fashion-mnist, mnist, cifar-10, cifar-100, image-folder, image-list, synthetic. make(name,
-// request) reads the files (pictures of image folders are only listed) and throws FileError when
+// fashion-mnist, mnist, cifar-10, cifar-100, image-folder, image-list, wikitext-2, ptb, text,
+// synthetic. make(name, request) reads the files (pictures of image folders are only listed) and throws FileError when
 // one is missing or damaged, ConfigError when the request does not suit the set.
 using DataRegistry = Registry<DataSplits, const DataRequest&>;
 const DataRegistry& data_sets();

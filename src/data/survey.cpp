@@ -8,6 +8,7 @@
 #include "data/image_folder.h"
 #include "data/image_list.h"
 #include "data/locate.h"
+#include "data/text_sets.h"
 
 namespace cohort {
 namespace {
@@ -69,6 +70,14 @@ void survey_folder(const FoundFiles& files, DataReport& report) {
   survey_listings(train, test, report);
 }
 
+void survey_text(const FoundFiles& files, DataReport& report) {
+  const TextCounts counts = count_words(files);
+  report.train = counts.train;
+  report.test = counts.test;
+  report.classes = counts.vocabulary;
+  report.notes.push_back("words; " + std::to_string(counts.validation) + " more for validation");
+}
+
 void note_counts(DataReport& report) {
   std::int64_t train = 0;
   if (report.name == "mnist" || report.name == "fashion-mnist") train = 60'000;
@@ -99,6 +108,8 @@ DataReport survey_one(const std::string& name, std::span<const fs::path> search)
       survey_folder(files, report);
     } else if (name == "image-list") {
       survey_listings(read_image_list(files.train[0]), read_image_list(files.test[0]), report);
+    } else if (is_text_set(name)) {
+      survey_text(files, report);
     } else {
       survey_idx(files, report);
     }
@@ -144,6 +155,7 @@ DataReport verify(const DataRequest& request) {
   DataReport report = survey_one(data_sets().find(request.name).name, request.search);
   if (!report.problem.empty()) return report;
   try {
+    if (is_text_set(report.name)) return report;  // all of it has been read
     const std::unique_ptr<DataSplits> splits = load_data(request);
     report.train = splits->train->size();
     report.test = splits->test->size();

@@ -31,7 +31,8 @@ struct DataReport {
   std::vector<std::string> bad_file_messages;  // of the first 20, each naming its file
 };
 
-// One report for each registered set, in their order. Reads headers and lists folders only.
+// One report for each registered set, in their order. Reads headers and lists folders only, but
+// texts, whose samples are words, as a whole.
 std::vector<DataReport> survey(std::span<const std::filesystem::path> search);
 
 // Reads and checks every file of request.name, and decodes every picture of an image folder.

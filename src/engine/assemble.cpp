@@ -230,6 +230,31 @@ SampleOrder sample_order(const RunConfig& config, const Dataset& train, const Wo
                       .start = start});
 }
 
+GossipSettings gossip_settings(const RunConfig& config) {
+  GossipSettings settings;
+  settings.method = config.method;
+  settings.topology = config.topology;
+  settings.graph.seed = static_cast<Seed>(config.seed);
+  settings.graph.degree = static_cast<int>(config.topology_degree);
+  settings.graph.file = config.topology_file;
+  settings.compressor = config.compressor;
+  settings.compression.seed = static_cast<Seed>(config.seed);
+  settings.compression.ratio = config.compress_ratio;
+  settings.compression.bits = static_cast<int>(config.quantize_bits);
+  settings.compression.biased = config.biased;
+  if (config.consensus_stepsize != "auto") {
+    const char* end = config.consensus_stepsize.data() + config.consensus_stepsize.size();
+    const auto parsed = std::from_chars(config.consensus_stepsize.data(), end, settings.stepsize);
+    if (parsed.ec != std::errc{} || parsed.ptr != end ||
+        !(settings.stepsize > 0 && settings.stepsize <= 1)) {
+      throw ConfigError("--consensus-stepsize is a number above 0 and at most 1, or auto; got '" +
+                        config.consensus_stepsize + "'");
+    }
+  }
+  settings.overlap = config.overlap;
+  return settings;
+}
+
 MethodOptions method_options(const RunConfig& config, const Membership& member) {
   MethodOptions options;
   options.rank = member.rank;
@@ -242,6 +267,8 @@ MethodOptions method_options(const RunConfig& config, const Membership& member) 
   options.tune_buckets = config.bucket == "auto";
   options.statistics = statistics_policy(config.batch_norm);
   options.average_every = config.average_every;
+  options.messages = member.messages.get();
+  options.gossip = gossip_settings(config);
   options.swamp = {.free_trial_steps = config.free_trial_steps,
                    .pull_probability = config.pull_probability,
                    .crossover_probability = config.crossover_probability,
@@ -267,6 +294,9 @@ ScheduleOptions schedule_options(const RunConfig& config, const SampleOrder& ord
   options.gamma = config.lr_gamma;
   options.milestones = config.lr_milestones;
   options.values = config.lr_values;
+  options.shapes = config.lr_shapes;
+  options.mu = config.lr_mu;
+  options.alpha = config.lr_alpha;
   options.min_lr = config.lr_min;
   options.power = config.lr_power;
   options.start_factor = config.lr_start_factor;
@@ -357,6 +387,9 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   options.record_every_steps = config.record_every;
   options.dump_every_steps = config.dump_every;
   options.agree_every_steps = config.average_every;
+  options.average_models = models_are_averaged(config.method);
+  options.evaluate_each = config.eval_workers;
+  options.patience = patience(config);
   options.target_accuracy = config.target_accuracy;
   options.loader_threads = static_cast<int>(config.loader_threads);
   return options;

@@ -66,6 +66,9 @@ Step total_steps(const RunConfig& config, const SampleOrder& order);
 // `access`, which says where the servers are, with what they are told of the job.
 ServerAccess server_access(const RunConfig& config, const SampleOrder& order, ServerAccess access);
 
+// How workers gossip. A step size that is left to us is 1 here.
+GossipSettings gossip_settings(const RunConfig& config);
+
 // What a worker's method is built from. The caller adds the logs and the servers.
 MethodOptions method_options(const RunConfig& config, const Membership& member);
 

@@ -138,6 +138,16 @@ Snapshot::Snapshot(Replica& replica, UpdateMethod& method, Step step, nlohmann::
   contents_.extra = {{"engine", std::move(extra)}, {"numbers", std::move(numbers)}};
 }
 
+Snapshot::Snapshot(Replica& replica, const std::vector<WorkerState>& workers, Step step,
+                   nlohmann::json extra) {
+  nlohmann::json numbers = nlohmann::json::object();
+  contents_.step = step;
+  Saver model(contents_.model, kept_, numbers);
+  replica.visit_model(model);
+  contents_.state = state_tensors(workers);
+  contents_.extra = {{"engine", std::move(extra)}, {"numbers", std::move(numbers)}};
+}
+
 Snapshot::~Snapshot() = default;
 
 DumpContent copy_model(Replica& replica) {

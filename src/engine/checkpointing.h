@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/types.h"
+#include "engine/worker_states.h"
 #include "methods/replica.h"
 #include "methods/update_method.h"
 #include "storage/checkpoint.h"
@@ -20,6 +21,9 @@ class Snapshot {
  public:
   // The method must be settled. `extra` is the engine's own state.
   Snapshot(Replica& replica, UpdateMethod& method, Step step, nlohmann::json extra);
+  // The replica holds the average of the workers' models, and `workers` the state of each.
+  Snapshot(Replica& replica, const std::vector<WorkerState>& workers, Step step,
+           nlohmann::json extra);
   ~Snapshot();
 
   const CheckpointContents& contents() const { return contents_; }

@@ -3,11 +3,13 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/failpoint.h"
+#include "engine/averaged_model.h"
 #include "engine/checkpointing.h"
 #include "methods/server_log.h"
 
@@ -46,7 +48,13 @@ double Trainer::epoch_at(Step step) const { return parts_.order.epochs_at(step);
 double Trainer::now() const { return earlier_seconds_ + seconds_between(start_, Clock::now()); }
 
 void Trainer::resume(const LoadedCheckpoint& checkpoint) {
-  restore(checkpoint, parts_.replica, parts_.method);
+  if (options_.average_models && !parts_.group.alone()) {
+    restore_model(checkpoint.model, (checkpoint.folder / "model.safetensors").string(),
+                  parts_.replica);
+    states_ = states_from(checkpoint, parts_.group.size());
+  } else {
+    restore(checkpoint, parts_.replica, parts_.method);
+  }
   if (!checkpoint.extra.contains("engine")) {
     throw FileError(checkpoint.folder.string() + ": its manifest lacks the engine's state");
   }
@@ -109,6 +117,7 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   start_ = Clock::now();
   event(done_ == 0 ? "start" : "resume", fmt::format("from step {}", done_));
   parts_.method.start(parts_.replica);
+  if (done_ > 0) restore_workers();
   clock_offsets_ = parts_.group.clock_offsets();
   parts_.progress.begin({options_.total_steps, parts_.order.steps_per_epoch(), epoch_at(done_)},
                         done_);
@@ -129,7 +138,7 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   outcome_.steps = done_;
   outcome_.epochs = epoch_at(done_);
   outcome_.seconds = now();
-  if (parts_.traffic) outcome_.traffic = parts_.traffic();
+  outcome_.traffic = traffic();
   event(interrupted ? "interrupt" : "finish", fmt::format("after {} steps", done_));
   parts_.metrics.flush();
   parts_.progress.end();
@@ -214,11 +223,9 @@ void Trainer::record_steps() {
   // What the servers say about the last step belongs to this record.
   if (parts_.server_log != nullptr) parts_.method.before_step(parts_.replica);
   RankReport own{sums_.values(), times_, {}, {}};
-  if (parts_.traffic) {
-    const Traffic now = parts_.traffic();
-    own.traffic = {now.sent - traffic_.sent, now.received - traffic_.received};
-    traffic_ = now;
-  }
+  const Traffic now = traffic();
+  own.traffic = {now.sent - traffic_.sent, now.received - traffic_.received};
+  traffic_ = now;
   if (parts_.arrivals != nullptr) own.arrivals = parts_.arrivals->take();
   record_ranks(gather_reports(own, parts_.group));
   add(outcome_.times, times_);
@@ -277,6 +284,11 @@ void Trainer::evaluate_now() {
   record_steps();
   parts_.group.doing(done_, Phase::kEvaluating);
   parts_.method.settle(parts_.replica);
+  std::optional<AveragedModel> average;
+  if (options_.average_models && !parts_.group.alone()) {
+    if (options_.evaluate_each) evaluate_each();
+    average.emplace(parts_.replica, parts_.group);
+  }
   const Evaluation result = evaluate(parts_.model, *parts_.test, options_.evaluation, parts_.group);
   outcome_.evaluation_seconds += result.seconds;
   outcome_.last = result;
@@ -286,12 +298,59 @@ void Trainer::evaluate_now() {
     best_unsaved_ = true;
   }
   evaluated_ = done_;
-  const EvaluationRecord record{now(),          options_.step.rank, done_,       epoch_at(done_),
-                                "test",         result.loss,        result.top1, result.top5,
-                                result.samples, result.seconds};
+  EvaluationRecord record{now(),          options_.step.rank, done_,       epoch_at(done_),
+                          "test",         result.loss,        result.top1, result.top5,
+                          result.samples, result.seconds};
+  if (average) record.consensus_distance = average->consensus_distance();
+  average.reset();
   parts_.metrics.record(record);
   parts_.progress.evaluated(record);
   if (best_unsaved_) checkpoint_now();
+}
+
+// Every worker's own model on the whole set.
+void Trainer::evaluate_each() {
+  const Evaluation own = evaluate(parts_.model, *parts_.test, options_.evaluation);
+  const double values[] = {own.loss, own.top1, own.top5, own.seconds};
+  const std::string text(reinterpret_cast<const char*>(values), sizeof values);
+  const std::vector<std::string> all = parts_.group.gather(text);
+  if (!parts_.group.is_first()) return;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    double theirs[4] = {};
+    if (all[rank].size() != sizeof theirs) throw PeerError("a worker sent no evaluation");
+    std::memcpy(theirs, all[rank].data(), sizeof theirs);
+    const EvaluationRecord record{now(),       static_cast<Rank>(rank),
+                                  done_,       epoch_at(done_),
+                                  "worker",    theirs[0],
+                                  theirs[1],   theirs[2],
+                                  own.samples, theirs[3]};
+    parts_.metrics.record(record);
+    parts_.progress.evaluated(record);
+  }
+}
+
+Traffic Trainer::traffic() const {
+  if (!parts_.traffic) return {};
+  const Traffic all = parts_.traffic();
+  return {all.sent - apart_.sent, all.received - apart_.received};
+}
+
+std::vector<WorkerState> Trainer::gather_workers() {
+  const Traffic before = traffic();
+  auto all = gather_states(pack_worker(parts_.replica, parts_.method), *parts_.messages,
+                           deadline_in(options_.patience));
+  const Traffic after = traffic();
+  apart_.sent += after.sent - before.sent;
+  apart_.received += after.received - before.received;
+  return all;
+}
+
+void Trainer::restore_workers() {
+  if (!options_.average_models || parts_.group.alone()) return;
+  unpack_worker(
+      scatter_states(std::move(states_), *parts_.messages, deadline_in(options_.patience)),
+      parts_.replica, parts_.method);
+  if (parts_.traffic) apart_ = parts_.traffic();
 }
 
 void Trainer::checkpoint_now(Occasion occasion) {
@@ -301,7 +360,14 @@ void Trainer::checkpoint_now(Occasion occasion) {
   if (!options_.save_checkpoints || (saved_ == done_ && !best)) return;
   parts_.group.doing(done_, Phase::kSaving);
   parts_.method.settle(parts_.replica);
+  std::optional<AveragedModel> average;
+  if (options_.average_models && !parts_.group.alone()) {
+    states_ = gather_workers();
+    average.emplace(parts_.replica, parts_.group);
+  }
   const bool failed = parts_.checkpoints != nullptr && !save(best, occasion);
+  states_.clear();
+  average.reset();
   // Whether there is one decides what everybody does next.
   if (parts_.group.any(failed)) return;
   saved_ = done_;
@@ -313,8 +379,13 @@ bool Trainer::save(bool best, Occasion occasion) {
   try {
     event("checkpoint", best ? "best so far" : "");
     parts_.metrics.flush();
-    const Snapshot snapshot(parts_.replica, parts_.method, done_, engine_state());
-    parts_.checkpoints->save(snapshot.contents(), best);
+    if (states_.empty()) {
+      const Snapshot snapshot(parts_.replica, parts_.method, done_, engine_state());
+      parts_.checkpoints->save(snapshot.contents(), best);
+    } else {
+      const Snapshot snapshot(parts_.replica, states_, done_, engine_state());
+      parts_.checkpoints->save(snapshot.contents(), best);
+    }
     return true;
   } catch (const FileError& error) {
     // A full disk costs a checkpoint, not the training: the next one may succeed. At the end there

@@ -21,6 +21,7 @@
 #include "engine/rank_report.h"
 #include "engine/training_step.h"
 #include "engine/worker_group.h"
+#include "engine/worker_states.h"
 #include "methods/arrival_log.h"
 #include "methods/lateness.h"
 #include "metrics/metrics_sink.h"
@@ -47,6 +48,7 @@ struct TrainerParts {
   CheckpointStore* checkpoints = nullptr;      // null: this worker writes none
   std::function<std::uint64_t()> metrics_bytes = nullptr;  // what a checkpoint notes of the log
   DumpWriter* dumps = nullptr;                             // null: this worker dumps no models
+  Transport* messages = nullptr;                           // between workers, of gossip
 };
 
 struct TrainerOptions {
@@ -62,7 +64,10 @@ struct TrainerOptions {
   std::function<bool(Step)> record_when = nullptr;  // instead: after which steps
   // Instead of eval_every_epochs, and whether at the end: after which steps.
   std::function<bool(Step)> evaluate_when = nullptr;
-  Step agree_every_steps = 1;  // how often workers agree whether to stop
+  Step agree_every_steps = 1;   // how often workers agree whether to stop
+  bool average_models = false;  // gossip: evaluate and save the average of the workers' models
+  bool evaluate_each = false;   // and evaluate each of them
+  std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a worker that is late
   double target_accuracy = 0;  // stop at this top-1 share of the test set; 0: never
   int loader_threads = 1;
 };
@@ -107,9 +112,13 @@ class Trainer {
   void record_steps();
   void record_ranks(const std::vector<RankReport>& reports);
   void evaluate_now();
+  void evaluate_each();
   enum class Occasion { kOnTheWay, kLast };
   void checkpoint_now(Occasion occasion = Occasion::kOnTheWay);
   bool save(bool best, Occasion occasion);
+  std::vector<WorkerState> gather_workers();
+  void restore_workers();
+  Traffic traffic() const;  // of the training alone
   void dump_if_due();
   void event(const char* name, const std::string& detail);
   double epoch_at(Step step) const;
@@ -133,7 +142,9 @@ class Trainer {
   Clock::time_point start_;
   ClassificationSums sums_;  // since the last record
   StepTimes times_;
-  Traffic traffic_;  // at the last record
+  Traffic traffic_;                  // at the last record
+  Traffic apart_;                    // that was for checkpoints
+  std::vector<WorkerState> states_;  // of the workers, that the first one goes on from
   std::vector<double> clock_offsets_;
 };
 

@@ -134,6 +134,7 @@ WorkerGroup Worker::group() {
 Traffic Worker::traffic() const {
   if (server_log_) return {server_log_->sent(), server_log_->received()};
   if (member_.size == 1) return {};
+  if (member_.messages) return member_.message_traffic();  // the rest is not for training
   const Traffic control = member_.control->traffic();
   const Traffic gradients = member_.gradients->traffic();
   return {control.sent + gradients.sent, control.received + gradients.received};
@@ -152,7 +153,8 @@ TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progres
           .group = group(),
           .arrivals = member_.size == 1 || !in_step_ ? nullptr : &arrivals_,
           .server_log = server_log_.get(),
-          .traffic = [this] { return traffic(); }};
+          .traffic = [this] { return traffic(); },
+          .messages = member_.messages.get()};
 }
 
 void check_workers(const RunConfig& config, const DataSplits& data, int workers, Range local) {
@@ -172,6 +174,10 @@ void check_workers(const RunConfig& config, const DataSplits& data, int workers,
     if (rank > 0 && config.partition == "none") continue;  // the same for all
     const SampleOrder order = sample_order(config, *data.train, place);
     build_schedule(config, order);
+  }
+  if (models_are_averaged(config.method) && workers > 1) {
+    const GossipSettings settings = gossip_settings(config);
+    make_gossip_node(settings, 0, make_topology(settings, workers), {{0, 1}});
   }
   const Membership alone;
   methods().make(config.method, method_options(config, alone));

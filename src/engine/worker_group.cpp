@@ -24,6 +24,10 @@ std::vector<std::string> WorkerGroup::gather(const std::string& mine) const {
   return all;
 }
 
+void WorkerGroup::sum(std::span<float> values) const {
+  if (!alone()) control_->all_reduce(values, deadline());
+}
+
 std::vector<double> WorkerGroup::clock_offsets() const {
   constexpr int kRounds = 5;
   constexpr double kNoise = 0.002;  // seconds: leaving a barrier is not sharper than this

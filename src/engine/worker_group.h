@@ -33,6 +33,9 @@ class WorkerGroup {
   // What everybody brought, by rank.
   std::vector<std::string> gather(const std::string& mine) const;
 
+  // Replaces the values by their sums over all workers.
+  void sum(std::span<float> values) const;
+
   // Seconds by which each worker's monotonic clock is ahead of the first one's; 0 for clocks that
   // agree within what a message takes, as on one host.
   std::vector<double> clock_offsets() const;

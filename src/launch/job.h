@@ -43,6 +43,7 @@ class Job {
 
 struct JobOptions {
   int workers = 0;  // ranks in all; 0: one for each process, or for each GPU where ranks are GPUs
+  bool messages = false;  // the ranks also send each other messages (Membership::messages)
   // A peer process of which nothing is heard for so long is given up.
   std::chrono::milliseconds silence = std::chrono::seconds(6);
   // Processes of a job wait so long for each other at the start.

@@ -13,10 +13,12 @@
 #include "collectives/hierarchical.h"
 #include "collectives/mpi_calls.h"
 #include "collectives/mpi_collectives.h"
+#include "collectives/mpi_transport.h"
 #include "collectives/process_shared.h"
 #include "collectives/shared_memory.h"
 #include "core/error.h"
 #include "launch/environment.h"
+#include "launch/process_messages.h"
 #include "launch/process_ranks.h"
 
 namespace cohort {
@@ -155,11 +157,18 @@ class MpiJob final : public Job {
     activities_ = activities_of(layout_, shared_);
     if (layout_.hosts.size() > 1) connect_hosts(deadline);
     main_ = note_failures(between(kMain), failed_);
+    if (options.messages && layout_.processes > 1) {
+      MpiTransportOptions between_processes;
+      between_processes.names = process_names(layout_);
+      between_processes.silence = options.silence;
+      messages_ = make_mpi_transport(MPI_COMM_WORLD, between_processes, deadline);
+    }
   }
   MpiJob(const MpiJob&) = delete;
   MpiJob& operator=(const MpiJob&) = delete;
 
   ~MpiJob() override {
+    messages_.reset();
     bool well = !failed_->load() && (!link_ || link_->failure().empty());
     try {
       if (well) main_->barrier(deadline_in(options_.start_timeout));
@@ -181,8 +190,10 @@ class MpiJob final : public Job {
   Collectives& between_processes() override { return *main_; }
 
   std::vector<Membership> join() override {
-    return join_processes(
+    std::vector<Membership> members = join_processes(
         layout_, activities_, [this](Channel channel) { return between(channel); }, failed_);
+    if (options_.messages) give_messages(members, rank_messages(layout_, std::move(messages_)));
+    return members;
   }
 
   void skip_farewell() override { failed_->store(true); }
@@ -243,6 +254,7 @@ class MpiJob final : public Job {
   std::shared_ptr<MpiLink> link_;                      // on leaders of several hosts
   std::unique_ptr<Collectives> outside_[kChannels];    // the same; taken by between()
   std::unique_ptr<Collectives> main_;
+  std::unique_ptr<Transport> messages_;  // between processes, until join() takes it
 };
 
 }  // namespace

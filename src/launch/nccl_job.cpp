@@ -5,6 +5,8 @@
 #include "collectives/nccl.h"
 #include "collectives/shared_memory.h"
 #include "core/error.h"
+#include "launch/process_messages.h"
+#include "transport/in_process.h"
 
 namespace cohort {
 namespace {
@@ -29,6 +31,7 @@ class NcclJob final : public Job {
   explicit NcclJob(const JobOptions& options)
       : size_(choose_size(options.workers)),
         start_timeout_(options.start_timeout),
+        messages_(options.messages),
         alone_(std::move(make_shared_memory_group(1).front())) {}
 
   int processes() const override { return 1; }
@@ -57,6 +60,7 @@ class NcclJob final : public Job {
       member.gradients_on_device = true;
       member.activity = activities[rank];
     }
+    if (messages_) give_messages(members, make_in_process_group(size_));
     return members;
   }
 
@@ -65,6 +69,7 @@ class NcclJob final : public Job {
  private:
   int size_;
   std::chrono::milliseconds start_timeout_;
+  bool messages_;
   std::unique_ptr<Collectives> alone_;
 };
 

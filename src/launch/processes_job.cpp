@@ -15,6 +15,7 @@
 #include "collectives/process_shared.h"
 #include "collectives/shared_memory.h"
 #include "core/error.h"
+#include "launch/process_messages.h"
 #include "launch/process_ranks.h"
 #include "launch/rendezvous.h"
 
@@ -97,6 +98,9 @@ class ProcessesJob final : public Job {
     }
     activities_ = activities_of(plan_, shared_);
     main_ = note_failures(between(kMain), failed_);
+    if (options.messages && plan_.processes > 1) {
+      connect(private_folder(variable, fallback), deadline_in(options.start_timeout));
+    }
   }
   ProcessesJob(const ProcessesJob&) = delete;
   ProcessesJob& operator=(const ProcessesJob&) = delete;
@@ -119,8 +123,10 @@ class ProcessesJob final : public Job {
   Collectives& between_processes() override { return *main_; }
 
   std::vector<Membership> join() override {
-    return join_processes(
+    std::vector<Membership> members = join_processes(
         plan_, activities_, [this](Channel channel) { return between(channel); }, failed_);
+    if (options_.messages) give_messages(members, rank_messages(plan_, std::move(messages_)));
+    return members;
   }
 
   void skip_farewell() override { failed_->store(true); }
@@ -160,6 +166,27 @@ class ProcessesJob final : public Job {
                     ", which did not start on this host (no notice in " + rendezvous.path() + ")");
   }
 
+  // Messages take links over loopback, which use shared memory by themselves.
+  void connect(const std::string& folder, Deadline deadline) {
+    TcpNodeOptions own;
+    own.job = random_job_id();
+    main_->broadcast(own.job, 0, deadline);
+    own.rank = plan_.process;
+    own.size = plan_.processes;
+    own.credentials = options_.credentials;
+    own.links.silence = options_.silence;
+    own.runtime_folder = folder;
+    own.log = options_.note;
+    TcpNode node(own);
+    const std::string address = node.address().text();
+    std::vector<Address> addresses;
+    for (const Bytes& text : main_->all_gather(std::as_bytes(std::span(address)), deadline)) {
+      addresses.push_back(parse_address({reinterpret_cast<const char*>(text.data()), text.size()}));
+    }
+    messages_ = connect_messages(node, plan_, addresses, deadline);
+    node.stop_listening();
+  }
+
   void check_counts(const Notice& notice) const {
     if (notice.processes == plan_.processes && notice.workers == plan_.size()) return;
     const auto count = [](int processes, int workers) {
@@ -185,6 +212,7 @@ class ProcessesJob final : public Job {
   std::shared_ptr<ProcessShared> shared_;              // null where this process is alone
   std::vector<std::shared_ptr<Activity>> activities_;  // of the ranks that live here
   std::unique_ptr<Collectives> main_;
+  std::unique_ptr<Transport> messages_;  // between processes, until join() takes it
 };
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/meeting.h"
+#include "launch/process_messages.h"
 #include "launch/process_ranks.h"
 #include "launch/rendezvous.h"
 #include "launch/tcp_job_hosts.h"
@@ -86,8 +87,10 @@ class TcpJob final : public Job {
   Collectives& between_processes() override { return *main_; }
 
   std::vector<Membership> join() override {
-    return join_processes(
+    std::vector<Membership> members = join_processes(
         plan_, activities_, [this](Channel channel) { return between(channel); }, failed_);
+    if (options_.messages) give_messages(members, rank_messages(plan_, std::move(messages_)));
+    return members;
   }
 
   void skip_farewell() override { failed_->store(true); }
@@ -106,7 +109,8 @@ class TcpJob final : public Job {
     own.log = options_.note;
     TcpNode node(own);
     const std::string counts = std::to_string(plan_.processes) + " processes and " +
-                               std::to_string(plan_.size()) + " workers";
+                               std::to_string(plan_.size()) + " workers" +
+                               (options_.messages ? " that send each other messages" : "");
     Meeting meeting(node, where, counts, options_.note, deadline);
 
     const Introduction self{node.address(), host_identity(variable), host_name(variable)};
@@ -118,7 +122,13 @@ class TcpJob final : public Job {
     arrange(all);
     share(meeting, deadline);
     activities_ = activities_of(plan_, shared_);
+    if (options_.messages) {
+      std::vector<Address> addresses;
+      for (const Introduction& one : all) addresses.push_back(one.address);
+      messages_ = connect_messages(node, plan_, addresses, deadline);
+    }
     if (plan_.hosts.size() > 1 && plan_.leads()) connect_hosts(node, all, deadline);
+    node.stop_listening();
   }
 
   // Who runs where. Hosts come in the order of their first processes, which speak for them.
@@ -189,7 +199,6 @@ class TcpJob final : public Job {
       lane.number = kFirstChannelLane + channel;
       lanes[channel] = node.connect(lane, deadline);
     }
-    node.stop_listening();
     links_ = std::make_shared<TcpHostLinks>(std::move(lanes), std::move(hosts));
   }
 
@@ -221,6 +230,7 @@ class TcpJob final : public Job {
   std::shared_ptr<ProcessShared> shared_;  // null where this process is alone on its host
   std::vector<std::shared_ptr<Activity>> activities_;  // of the ranks that live here
   std::shared_ptr<TcpHostLinks> links_;                // on leaders of several hosts
+  std::unique_ptr<Transport> messages_;                // between processes, until join() takes it
   std::unique_ptr<Collectives> main_;
 };
 

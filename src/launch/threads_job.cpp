@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "collectives/shared_memory.h"
+#include "launch/process_messages.h"
+#include "transport/in_process.h"
 
 namespace cohort {
 namespace {
@@ -12,6 +14,7 @@ class ThreadsJob final : public Job {
  public:
   explicit ThreadsJob(const JobOptions& options)
       : size_(std::max(1, options.workers)),
+        messages_(options.messages),
         alone_(std::move(make_shared_memory_group(1).front())) {}
 
   int processes() const override { return 1; }
@@ -38,6 +41,7 @@ class ThreadsJob final : public Job {
       member.gradients = std::move(gradients[static_cast<std::size_t>(rank)]);
       member.activity = activities[static_cast<std::size_t>(rank)];
     }
+    if (messages_) give_messages(members, make_in_process_group(size_));
     return members;
   }
 
@@ -45,6 +49,7 @@ class ThreadsJob final : public Job {
 
  private:
   int size_;
+  bool messages_;
   std::unique_ptr<Collectives> alone_;
 };
 

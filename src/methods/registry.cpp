@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "methods/all_reduce.h"
 #include "methods/data_parallel.h"
+#include "methods/gossip_method.h"
 #include "methods/local.h"
 #include "methods/server_method.h"
 #include "methods/swamp_method.h"
@@ -17,15 +20,27 @@ const MethodRegistry& methods() {
                      make_all_reduce},
                     {"parameter-server", "servers keep the parameters: sync, async or bounded",
                      make_server_method},
+                    {"d-psgd", "gossip: models mixed with the neighbours' models", make_gossip},
+                    {"choco", "gossip: compressed differences, with any compressor", make_gossip},
+                    {"dcd", "gossip: compressed differences, with fine compressors", make_gossip},
+                    {"ecd", "gossip: compressed extrapolations, with the finest", make_gossip},
+                    {"deep-squeeze", "gossip: compressed models with error feedback", make_gossip},
                     {"swamp", "workers compete, a server keeps the best model", make_swamp},
                 });
   return registry;
 }
 
 bool keeps_workers_in_step(std::string_view method) {
-  return method != "parameter-server" && !workers_have_own_models(method);
+  return method != "parameter-server" && method != "swamp";
 }
 
-bool workers_have_own_models(std::string_view method) { return method == "swamp"; }
+bool workers_have_own_models(std::string_view method) {
+  return method == "swamp" || models_are_averaged(method);
+}
+
+bool models_are_averaged(std::string_view method) {
+  const auto names = gossip_algorithms().names();
+  return std::find(names.begin(), names.end(), method) != names.end();
+}
 
 }  // namespace cohort

@@ -8,13 +8,16 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <limits>
+#include <string>
 #include <string_view>
 
 #include "collectives/collectives.h"
 #include "core/activity.h"
 #include "core/registry.h"
 #include "core/types.h"
+#include "gossip/settings.h"
 #include "methods/arrival_log.h"
 #include "methods/buckets.h"
 #include "methods/replica.h"
@@ -24,6 +27,7 @@ namespace cohort {
 
 struct ServerAccess;  // server_access.h
 class ServerLog;      // server_log.h
+class Transport;      // transport/transport.h
 
 // What a method wants of the next batch.
 enum class StepKind {
@@ -99,11 +103,14 @@ struct MethodOptions {
   ArrivalLog* arrivals = nullptr;         // null: nobody asks
   const ServerAccess* servers = nullptr;  // of methods with servers; null for the others
   ServerLog* server_log = nullptr;        // null: nobody asks
+  Transport* messages = nullptr;          // between all ranks; of gossip
+  std::function<void(const std::string&)> note = nullptr;  // a line for people, from any thread
 
   BucketSizes buckets = {};
   bool tune_buckets = false;  // find buckets.bytes by measuring the first steps
   StatisticsPolicy statistics = StatisticsPolicy::kFirstRank;
   Step average_every = 1;  // steps that each rank takes alone before the models are averaged
+  GossipSettings gossip = {};
   SwampTrials swamp = {};
   Step compare_every = 0;  // steps between comparisons of the replicas; 0: never
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a rank that is late
@@ -119,6 +126,9 @@ bool keeps_workers_in_step(std::string_view method);
 
 // Whether the workers' models are different ones, so that each is worth looking at.
 bool workers_have_own_models(std::string_view method);
+
+// Whether they are meant to be averaged: gossip, whose workers keep in step all the same.
+bool models_are_averaged(std::string_view method);
 
 using MethodRegistry = Registry<UpdateMethod, const MethodOptions&>;
 const MethodRegistry& methods();

@@ -43,6 +43,7 @@ void visit_evaluation(Record& record, Visit&& visit) {
   visit("top5", record.top5);
   visit("samples", record.samples);
   visit("seconds", record.seconds);
+  visit("consensus_distance", record.consensus_distance);
 }
 
 template <class Record, class Visit>

@@ -49,12 +49,14 @@ struct EvaluationRecord {
   Rank rank = 0;             // whose model it was
   Step step = 0;             // steps the model had taken
   double epoch = 0;          // passes over the training set it had made
-  std::string split = {};    // "train", "validation", "test"
+  std::string split = {};    // "train", "validation", "test"; "worker": test, a worker's own model
   double loss = 0;           // mean over the split
   double top1 = 0;           // fraction
   double top5 = 0;           // fraction
   std::int64_t samples = 0;  // samples evaluated
   double seconds = 0;        // how long it took
+  std::optional<double> consensus_distance =
+      {};  // of an average of models: the root mean squared L2 distance of their parameters to it
 
   friend bool operator==(const EvaluationRecord&, const EvaluationRecord&) = default;
 };

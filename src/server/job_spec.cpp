@@ -131,6 +131,9 @@ ScheduleOptions schedule_options_from(const json& object) {
   options.start_factor = reader.number("lr-start-factor", 0, kMaxNumber);
   options.end_factor = reader.number("lr-end-factor", 0, kMaxNumber);
   options.peak_at = reader.number("lr-peak-at", 0, 1);
+  if (object.contains("lr-shapes")) options.shapes = reader.numbers("lr-shapes");
+  if (object.contains("lr-mu")) options.mu = reader.number("lr-mu", 0, kMaxNumber);
+  if (object.contains("lr-alpha")) options.alpha = reader.number("lr-alpha", 0, kMaxNumber);
   reader.require_all_read();
   return options;
 }
@@ -266,7 +269,10 @@ json to_json(const JobSpec& spec) {
             {"lr-power", schedule.power},
             {"lr-start-factor", schedule.start_factor},
             {"lr-end-factor", schedule.end_factor},
-            {"lr-peak-at", schedule.peak_at}}},
+            {"lr-peak-at", schedule.peak_at},
+            {"lr-shapes", schedule.shapes},
+            {"lr-mu", schedule.mu},
+            {"lr-alpha", schedule.alpha}}},
           {"warmup-epochs", spec.warmup_epochs},
           {"warmup-from", spec.warmup_from},
           {"updates-per-epoch", spec.updates_per_epoch},

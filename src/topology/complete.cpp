@@ -3,12 +3,11 @@
 #include <string>
 
 #include "core/error.h"
+#include "topology/sizes.h"
 
 namespace cohort {
 
-Complete::Complete(int size) : size_(size) {
-  if (size < 1) throw ConfigError("a topology needs at least 1 rank, not " + std::to_string(size));
-}
+Complete::Complete(int size) : size_(size) { check_size(size); }
 
 std::vector<Neighbour> Complete::neighbours(Rank rank, Step) const {
   COHORT_CHECK(rank >= 0 && rank < size_, "no rank " + std::to_string(rank));

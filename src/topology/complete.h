@@ -7,7 +7,7 @@ namespace cohort {
 
 class Complete final : public Topology {
  public:
-  // Throws ConfigError unless size >= 1.
+  // Throws ConfigError unless check_size() accepts the size.
   explicit Complete(int size);
 
   std::string_view name() const override { return "complete"; }

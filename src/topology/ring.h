@@ -12,7 +12,7 @@ namespace cohort {
 
 class Ring final : public Topology {
  public:
-  // Throws ConfigError unless size >= 1.
+  // Throws ConfigError unless check_size() accepts the size.
   explicit Ring(int size);
 
   std::string_view name() const override { return "ring"; }

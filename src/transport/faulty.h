@@ -41,6 +41,7 @@ class FaultyTransport final : public Transport {
   std::optional<Message> receive_any(Tag tag, Deadline deadline) override {
     return inner_->receive_any(tag, deadline);
   }
+  std::string gone(Rank peer) const override { return inner_->gone(peer); }
   void close() override;
 
  private:

@@ -50,6 +50,11 @@ class InProcessTransport final : public Transport {
     return own().receive_any(tag, deadline);
   }
 
+  std::string gone(Rank peer) const override {
+    check_rank(peer);
+    return group_->mailboxes[rank_]->gone(peer);
+  }
+
   void close() override { shut(); }
 
  private:

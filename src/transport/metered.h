@@ -37,6 +37,7 @@ class MeteredTransport final : public Transport {
   void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline deadline) override;
   Message receive(Rank from, Tag tag, Deadline deadline) override;
   std::optional<Message> receive_any(Tag tag, Deadline deadline) override;
+  std::string gone(Rank peer) const override { return inner_->gone(peer); }
   void close() override { inner_->close(); }
 
  private:

@@ -84,9 +84,13 @@ class LaneTransport final : public TcpTransport {
     core_->close(lane_);
   }
 
-  std::string lost(Rank peer) const override {
+  std::string gone(Rank peer) const override {
     check_rank(peer);
-    const std::string why = lane_->mailbox.gone(peer);
+    return lane_->mailbox.gone(peer);
+  }
+
+  std::string lost(Rank peer) const override {
+    const std::string why = gone(peer);
     return why == kClosed ? "" : why;
   }
 

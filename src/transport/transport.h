@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "core/clock.h"
 #include "core/types.h"
@@ -53,6 +54,10 @@ class Transport {
 
   // Takes the next message with `tag` that has already arrived, from any rank, without waiting.
   std::optional<Message> try_receive(Tag tag) { return receive_any(tag, Deadline::min()); }
+
+  // Why nothing more can come from `peer`, which closed ("has closed") or is lost ("is lost: ...");
+  // "" while it may. What came before can still be received. Does not wait.
+  virtual std::string gone(Rank peer) const = 0;
 
   // Leaves the group: every waiting call of this transport throws PeerError, now and later, and
   // the peers that wait for this rank get PeerError instead of its messages. Idempotent.

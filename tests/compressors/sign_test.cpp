@@ -18,7 +18,7 @@ namespace {
 TEST(Sign, WritesTheBytesItsHeaderDescribes) {
   Sign sign;
   Bytes wire;
-  sign.encode(std::vector<float>{1, -2, 3, -4, 0, 5, 6, 7, -8, 9}, wire);
+  sign.encode(std::vector<float>{1, -2, 3, -4, 0, 5, 6, 7, -8, 9}, {}, wire);
   ASSERT_EQ(wire.size(), 6U);
   float scale = 0;
   std::memcpy(&scale, wire.data(), 4);
@@ -33,9 +33,9 @@ TEST(Sign, DecodesToTheMeanMagnitudeWithEachElementsSign) {
     double sum = 0;
     for (const float value : values) sum += std::abs(static_cast<double>(value));
     Bytes wire;
-    sign.encode(values, wire);
+    sign.encode(values, {}, wire);
     std::vector<float> decoded(values.size());
-    sign.decode(wire, decoded);
+    sign.decode(wire, {}, decoded);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double magnitude = sum / static_cast<double>(values.size());
       EXPECT_NEAR(decoded[i], std::signbit(values[i]) ? -magnitude : magnitude, 1e-6 * magnitude)
@@ -48,9 +48,9 @@ TEST(Sign, ContractsGaussianVectorsByTwoOverPi) {
   Sign sign;
   const std::vector<float> values = gaussian(100000, 9);
   Bytes wire;
-  sign.encode(values, wire);
+  sign.encode(values, {}, wire);
   std::vector<float> decoded(values.size());
-  sign.decode(wire, decoded);
+  sign.decode(wire, {}, decoded);
   EXPECT_NEAR(squared_distance(values, decoded) / squared_norm(values), 1 - 2 / std::numbers::pi,
               0.01);
 }
@@ -58,18 +58,18 @@ TEST(Sign, ContractsGaussianVectorsByTwoOverPi) {
 TEST(Sign, RefusesImpossibleScalesAndStrayBits) {
   Sign sign;
   Bytes wire;
-  sign.encode(gaussian(10, 1), wire);
+  sign.encode(gaussian(10, 1), {}, wire);
   std::vector<float> decoded(10);
   for (const float scale : {std::numeric_limits<float>::quiet_NaN(), -1.0F, -0.0F,
                             std::numeric_limits<float>::infinity()}) {
     Bytes bad = wire;
     std::memcpy(bad.data(), &scale, sizeof scale);
-    EXPECT_THROW(sign.decode(bad, decoded), PeerError) << scale;
+    EXPECT_THROW(sign.decode(bad, {}, decoded), PeerError) << scale;
   }
   for (int bit = 2; bit < 8; ++bit) {
     Bytes bad = wire;
     bad.back() |= static_cast<std::byte>(1 << bit);
-    EXPECT_THROW(sign.decode(bad, decoded), PeerError) << bit;
+    EXPECT_THROW(sign.decode(bad, {}, decoded), PeerError) << bit;
   }
 }
 
@@ -82,9 +82,10 @@ TEST(Sign, EncodesMillionsOfElementsInMilliseconds) {
   double decode_seconds = 1;
   for (int run = 0; run < 3; ++run) {
     const auto start = Clock::now();
-    sign.encode(values, wire);
+    wire.clear();
+    sign.encode(values, {}, wire);
     const auto middle = Clock::now();
-    sign.decode(wire, decoded);
+    sign.decode(wire, {}, decoded);
     encode_seconds = std::min(encode_seconds, seconds_between(start, middle));
     decode_seconds = std::min(decode_seconds, seconds_between(middle, Clock::now()));
   }

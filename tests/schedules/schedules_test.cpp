@@ -17,6 +17,13 @@ ScheduleOptions sensible() {
   return options;
 }
 
+// The values above are right for piecewise; these, two for each of four fields, for fields.
+ScheduleOptions sensible_for(const std::string& name) {
+  ScheduleOptions options = sensible();
+  if (name == "fields") options.values = {0.1, 0.4, 0.4, 0.1, 0.1, 0.01, 0.01, 0};
+  return options;
+}
+
 double rate(const char* name, const ScheduleOptions& options, double epoch) {
   return schedules().make(name, options)->at(epoch);
 }
@@ -26,7 +33,7 @@ class EverySchedule : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Registry, EverySchedule, testing::ValuesIn(schedules().names()));
 
 TEST_P(EverySchedule, StaysBetweenZeroAndThePeakAlsoAfterTheEnd) {
-  const auto schedule = schedules().make(GetParam(), sensible());
+  const auto schedule = schedules().make(GetParam(), sensible_for(GetParam()));
   for (double epoch = 0; epoch < 120; epoch += 0.1) {
     EXPECT_GE(schedule->at(epoch), 0);
     EXPECT_LE(schedule->at(epoch), 0.4 + 1e-12);
@@ -34,8 +41,8 @@ TEST_P(EverySchedule, StaysBetweenZeroAndThePeakAlsoAfterTheEnd) {
 }
 
 TEST_P(EverySchedule, ClimbsLinearlyInTheWarmUpAndIsItselfAfterwards) {
-  const auto plain = schedules().make(GetParam(), sensible());
-  const auto warmed = with_warmup(schedules().make(GetParam(), sensible()), 0.1, 5);
+  const auto plain = schedules().make(GetParam(), sensible_for(GetParam()));
+  const auto warmed = with_warmup(schedules().make(GetParam(), sensible_for(GetParam())), 0.1, 5);
   EXPECT_DOUBLE_EQ(warmed->at(0), 0.1);
   EXPECT_DOUBLE_EQ(warmed->at(2.5), 0.1 + (plain->at(2.5) - 0.1) / 2);
   EXPECT_DOUBLE_EQ(warmed->at(5), plain->at(5));
@@ -77,6 +84,47 @@ TEST(Schedules, OneCycleEqualsPyTorch) {
   EXPECT_NEAR(rate("one-cycle", options, 100), 1.6e-06, 1e-12);
 }
 
+TEST(Schedules, ExponentialAndConvexMeetTheirClosedForms) {
+  ScheduleOptions options = sensible();
+  options.gamma = 0.5;
+  EXPECT_DOUBLE_EQ(rate("exponential", options, 0), 0.4);
+  EXPECT_DOUBLE_EQ(rate("exponential", options, 2), 0.1);
+  EXPECT_DOUBLE_EQ(rate("exponential", options, 0.5), 0.4 * std::sqrt(0.5));
+  options.mu = 4;
+  options.alpha = 10;
+  EXPECT_DOUBLE_EQ(rate("convex", options, 0), 0.0125);
+  EXPECT_DOUBLE_EQ(rate("convex", options, 15), 0.005);
+}
+
+TEST(Schedules, FieldsGoFromOneRateToTheOtherInTheirShapes) {
+  ScheduleOptions options = sensible();
+  options.milestones = {10, 20, 40};
+  options.values = {0.1, 0.5, 0.8, 0, 7, 7};
+  options.shapes = {0, 1, 2};
+  options.gamma = 1;
+  options.mu = 2;
+  options.alpha = 5;
+  EXPECT_DOUBLE_EQ(rate("fields", options, 0), 0.1);
+  EXPECT_DOUBLE_EQ(rate("fields", options, 2.5), 0.2);
+  EXPECT_DOUBLE_EQ(rate("fields", options, 10), 0.8);
+  EXPECT_DOUBLE_EQ(rate("fields", options, 15), 0.2);
+  EXPECT_DOUBLE_EQ(rate("fields", options, 20), 0.02);
+  EXPECT_DOUBLE_EQ(rate("fields", options, 35), 0.0125);
+  EXPECT_DOUBLE_EQ(rate("fields", options, 1000), 1.0 / 90);  // as at the end
+}
+
+TEST(Schedules, TheLastFieldEndsWithTheRunUnlessToldOtherwise) {
+  ScheduleOptions options = sensible();  // of 90 epochs
+  options.milestones = {};
+  options.values = {0.9, 0};
+  EXPECT_DOUBLE_EQ(rate("fields", options, 30), 0.6);
+  options.milestones = {45};
+  EXPECT_DOUBLE_EQ(rate("fields", options, 30), 0.3);
+  options.milestones = {0, 45};  // a field without length is skipped
+  options.values = {5, 5, 0.9, 0};
+  EXPECT_DOUBLE_EQ(rate("fields", options, 0), 0.9);
+}
+
 TEST(LrScaling, IsLinearOrSquareRootInTheBatch) {
   EXPECT_DOUBLE_EQ(scaled_lr(0.1, LrScaling::kNone, 1024, 0), 0.1);
   EXPECT_DOUBLE_EQ(scaled_lr(0.1, LrScaling::kLinear, 1024, 256), 0.4);
@@ -94,6 +142,16 @@ TEST(Schedules, RefuseWhatTheyCannotFollow) {
   options = sensible();
   options.values.pop_back();
   EXPECT_THROW(schedules().make("piecewise", options), ConfigError);
+  options = sensible();  // an even number of values, but for two fields
+  EXPECT_THROW(schedules().make("fields", options), ConfigError);
+  options.milestones = {30};
+  EXPECT_NO_THROW(schedules().make("fields", options));
+  options.shapes = {0};
+  EXPECT_THROW(schedules().make("fields", options), ConfigError);
+  options.shapes = {0, 3};
+  EXPECT_THROW(schedules().make("fields", options), ConfigError);
+  options.alpha = 0;
+  EXPECT_THROW(schedules().make("convex", options), ConfigError);
   options.step_size = 0;
   EXPECT_THROW(schedules().make("step", options), ConfigError);
   EXPECT_THROW(with_warmup(schedules().make("constant", options), 0, -1), ConfigError);

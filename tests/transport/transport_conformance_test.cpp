@@ -166,6 +166,8 @@ TEST_P(TransportConformance, UnblocksEveryWaiterOfAClosedPeerAndNamesIt) {
   });
   EXPECT_LT(seconds_between(start, Clock::now()), 10.0);
   for (const Rank rank : {0, 1, 3}) EXPECT_THAT(errors[rank], HasSubstr("rank 2"));
+  EXPECT_EQ(group[0]->gone(2), "has closed");
+  EXPECT_EQ(group[0]->gone(1), "");
   EXPECT_THROW(group[0]->send(2, 1, {}, deadline_in(2s)), PeerError);
   group[0]->send(1, 1, bytes("still here"), far());
   EXPECT_EQ(text(group[1]->receive(0, 1, far())), "still here");

@@ -1,0 +1,31 @@
+#include "engine/averaged_model.h"
+
+#include <cmath>
+
+#include "methods/flat_model.h"
+
+namespace cohort {
+
+AveragedModel::AveragedModel(Replica& replica, const WorkerGroup& group)
+    : replica_(replica), own_(static_cast<std::size_t>(flat_size(replica))) {
+  copy_model_to(own_, replica);
+  std::vector<float> mean = own_;
+  group.sum(mean);
+  const auto size = static_cast<float>(group.size());
+  for (float& value : mean) value /= size;
+  const std::size_t parameters =
+      own_.size() - static_cast<std::size_t>(replica.statistics().numel());
+  double squared = 0;
+  for (std::size_t i = 0; i < parameters; ++i) {
+    const double difference = static_cast<double>(own_[i]) - static_cast<double>(mean[i]);
+    squared += difference * difference;
+  }
+  auto all = static_cast<float>(squared);
+  group.sum({&all, 1});
+  consensus_distance_ = std::sqrt(static_cast<double>(all) / group.size());
+  copy_model_from(mean, replica);
+}
+
+AveragedModel::~AveragedModel() { copy_model_from(own_, replica_); }
+
+}  // namespace cohort

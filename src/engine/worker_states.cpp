@@ -1,0 +1,177 @@
+#include "engine/worker_states.h"
+
+#include <c10/core/GradMode.h>
+
+#include <cstring>
+#include <span>
+
+#include "core/error.h"
+
+namespace cohort {
+namespace {
+
+constexpr Tag kStateTag = 0x7374;
+
+class Packer final : public StateVisitor {
+ public:
+  explicit Packer(WorkerState& state) : state_(state) {}
+
+  void tensor(const std::string&, const at::Tensor& value) override {
+    const at::Tensor flat = value.detach().to(at::kCPU, at::kFloat).contiguous();
+    const float* data = flat.data_ptr<float>();
+    state_.values.insert(state_.values.end(), data, data + flat.numel());
+  }
+  void number(const std::string&, std::int64_t& value) override { state_.numbers.push_back(value); }
+
+ private:
+  WorkerState& state_;
+};
+
+class Unpacker final : public StateVisitor {
+ public:
+  explicit Unpacker(const WorkerState& state) : state_(state) {}
+
+  void tensor(const std::string&, const at::Tensor& value) override {
+    const c10::NoGradGuard no_grad;
+    at::Tensor flat = value.detach().to(at::kCPU, at::kFloat).contiguous();
+    if (flat.is_alias_of(value)) flat = flat.clone();
+    const auto count = static_cast<std::size_t>(flat.numel());
+    check(count <= state_.values.size() - value_);
+    std::memcpy(flat.data_ptr<float>(), state_.values.data() + value_, count * sizeof(float));
+    value_ += count;
+    at::Tensor target = value.detach();
+    target.copy_(flat);
+  }
+  void number(const std::string&, std::int64_t& value) override {
+    check(number_ < state_.numbers.size());
+    value = state_.numbers[number_++];
+  }
+  void end() const { check(value_ == state_.values.size() && number_ == state_.numbers.size()); }
+
+ private:
+  static void check(bool fits) {
+    if (!fits) throw FileError("a worker's state in the checkpoint is of another model or method");
+  }
+
+  const WorkerState& state_;
+  std::size_t value_ = 0;
+  std::size_t number_ = 0;
+};
+
+template <class Visitor>
+void visit(Visitor& visitor, Replica& replica, UpdateMethod& method) {
+  replica.visit_model(visitor);
+  replica.visit_state(visitor);
+  method.visit_state(visitor);
+}
+
+Bytes to_bytes(const WorkerState& state) {
+  const std::vector<std::uint64_t> counts = {state.values.size(), state.numbers.size()};
+  Bytes bytes;
+  for (const auto part : {std::as_bytes(std::span(counts)), std::as_bytes(std::span(state.numbers)),
+                          std::as_bytes(std::span(state.values))}) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  return bytes;
+}
+
+WorkerState from_bytes(const Bytes& bytes, Rank from) {
+  std::uint64_t counts[2] = {0, 0};
+  const bool has_counts = bytes.size() >= sizeof counts;
+  if (has_counts) std::memcpy(counts, bytes.data(), sizeof counts);
+  const std::uint64_t rest = bytes.size() - (has_counts ? sizeof counts : 0);
+  if (!has_counts || counts[1] > rest / sizeof(std::int64_t) ||
+      counts[0] != (rest - counts[1] * sizeof(std::int64_t)) / sizeof(float)) {
+    throw PeerError("rank " + std::to_string(from) + " sent a worker's state that is none");
+  }
+  WorkerState state;
+  state.numbers.resize(counts[1]);
+  state.values.resize(counts[0]);
+  const std::byte* at = bytes.data() + sizeof counts;
+  if (counts[1] > 0) std::memcpy(state.numbers.data(), at, counts[1] * sizeof(std::int64_t));
+  at += counts[1] * sizeof(std::int64_t);
+  if (counts[0] > 0) std::memcpy(state.values.data(), at, counts[0] * sizeof(float));
+  return state;
+}
+
+std::string name_of(std::size_t worker, const char* what) {
+  return "worker " + std::to_string(worker) + "/" + what;
+}
+
+}  // namespace
+
+WorkerState pack_worker(Replica& replica, UpdateMethod& method) {
+  WorkerState state;
+  Packer packer(state);
+  visit(packer, replica, method);
+  return state;
+}
+
+void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& method) {
+  Unpacker unpacker(state);
+  visit(unpacker, replica, method);
+  unpacker.end();
+}
+
+std::vector<WorkerState> gather_states(WorkerState own, Transport& messages, Deadline deadline) {
+  if (messages.rank() != 0) {
+    messages.send(0, kStateTag, to_bytes(own), deadline);
+    return {};
+  }
+  std::vector<WorkerState> all;
+  all.push_back(std::move(own));
+  for (Rank rank = 1; rank < messages.size(); ++rank) {
+    all.push_back(from_bytes(messages.receive(rank, kStateTag, deadline).payload, rank));
+  }
+  return all;
+}
+
+WorkerState scatter_states(std::vector<WorkerState> all, Transport& messages, Deadline deadline) {
+  if (messages.rank() != 0) {
+    return from_bytes(messages.receive(0, kStateTag, deadline).payload, 0);
+  }
+  for (Rank rank = 1; rank < messages.size(); ++rank) {
+    messages.send(rank, kStateTag, to_bytes(all[static_cast<std::size_t>(rank)]), deadline);
+  }
+  return std::move(all.front());
+}
+
+std::vector<TensorView> state_tensors(const std::vector<WorkerState>& states) {
+  std::vector<TensorView> views;
+  for (std::size_t worker = 0; worker < states.size(); ++worker) {
+    const WorkerState& state = states[worker];
+    views.push_back({name_of(worker, "values"),
+                     DType::kF32,
+                     {static_cast<std::int64_t>(state.values.size())},
+                     std::as_bytes(std::span(state.values))});
+    views.push_back({name_of(worker, "numbers"),
+                     DType::kI64,
+                     {static_cast<std::int64_t>(state.numbers.size())},
+                     std::as_bytes(std::span(state.numbers))});
+  }
+  return views;
+}
+
+std::vector<WorkerState> states_from(const LoadedCheckpoint& checkpoint, int workers) {
+  const std::string source = (checkpoint.folder / "state.safetensors").string();
+  std::vector<WorkerState> states(static_cast<std::size_t>(workers));
+  for (std::size_t worker = 0; worker < states.size(); ++worker) {
+    const TensorView* values = checkpoint.state.find(name_of(worker, "values"));
+    const TensorView* numbers = checkpoint.state.find(name_of(worker, "numbers"));
+    if (values == nullptr || numbers == nullptr || values->dtype != DType::kF32 ||
+        numbers->dtype != DType::kI64) {
+      throw FileError(source + " has no state of worker " + std::to_string(worker));
+    }
+    states[worker].values.resize(values->bytes.size() / sizeof(float));
+    states[worker].numbers.resize(numbers->bytes.size() / sizeof(std::int64_t));
+    if (!values->bytes.empty()) {
+      std::memcpy(states[worker].values.data(), values->bytes.data(), values->bytes.size());
+    }
+    if (!numbers->bytes.empty()) {
+      std::memcpy(states[worker].numbers.data(), numbers->bytes.data(), numbers->bytes.size());
+    }
+  }
+  return states;
+}
+
+}  // namespace cohort

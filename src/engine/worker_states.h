@@ -1,0 +1,37 @@
+// The state of every worker in one checkpoint, where workers have models of their own.
+//
+// The first worker gathers them when it saves and gives them out when a run goes on. In the file
+// they are tensors of state.safetensors: "worker 3/values", all of a worker's tensors in the order
+// in which replica and method name them, and "worker 3/numbers".
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "methods/replica.h"
+#include "methods/update_method.h"
+#include "storage/checkpoint.h"
+#include "transport/transport.h"
+
+namespace cohort {
+
+struct WorkerState {
+  std::vector<float> values;
+  std::vector<std::int64_t> numbers;
+};
+
+// Model, optimizer and method of one worker. Throws FileError when `state` is of another model.
+WorkerState pack_worker(Replica& replica, UpdateMethod& method);
+void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& method);
+
+// All workers call it together; the first one gets all states, by rank, the others nothing.
+std::vector<WorkerState> gather_states(WorkerState own, Transport& messages, Deadline deadline);
+// `all` is the first one's; each gets its own.
+WorkerState scatter_states(std::vector<WorkerState> all, Transport& messages, Deadline deadline);
+
+// As tensors of a checkpoint, which share memory with `states`; and back. Throws FileError when
+// there are not those of `workers` workers.
+std::vector<TensorView> state_tensors(const std::vector<WorkerState>& states);
+std::vector<WorkerState> states_from(const LoadedCheckpoint& checkpoint, int workers);
+
+}  // namespace cohort

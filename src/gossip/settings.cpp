@@ -1,0 +1,28 @@
+#include "gossip/settings.h"
+
+#include <utility>
+
+namespace cohort {
+
+std::shared_ptr<const Topology> make_topology(const GossipSettings& settings, int size) {
+  TopologyOptions graph = settings.graph;
+  graph.size = size;
+  return topologies().make(settings.topology, graph);
+}
+
+std::unique_ptr<GossipNode> make_gossip_node(const GossipSettings& settings, Rank rank,
+                                             std::shared_ptr<const Topology> topology,
+                                             std::vector<Range> tensors) {
+  GossipOptions options;
+  options.rank = rank;
+  for (const Range& tensor : tensors) options.numel += tensor.size;
+  options.codec = std::make_shared<ModelCodec>(
+      compressors().make(settings.compressor, settings.compression), std::move(tensors));
+  options.stepsize = settings.stepsize;
+  options.mix_first = settings.overlap;
+  options.neighbours = topology->neighbours(rank, 0);
+  return std::make_unique<GossipNode>(rank, std::move(topology),
+                                      gossip_algorithms().make(settings.method, options));
+}
+
+}  // namespace cohort

@@ -1,0 +1,32 @@
+// What a run says about gossip, and the parts made of it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compressors/registry.h"
+#include "gossip/node.h"
+#include "topology/registry.h"
+
+namespace cohort {
+
+struct GossipSettings {
+  std::string method = "choco";
+  std::string topology = "ring";
+  TopologyOptions graph = {};  // but for the size
+  std::string compressor = "none";
+  CompressorOptions compression = {};
+  double stepsize = 1;
+  bool overlap = true;  // the exchange may go on while the next gradient is computed
+};
+
+// Throws ConfigError when there is none for so many ranks.
+std::shared_ptr<const Topology> make_topology(const GossipSettings& settings, int size);
+
+// `tensors` tile the flat vector of parameters. Throws ConfigError when the parts do not fit.
+std::unique_ptr<GossipNode> make_gossip_node(const GossipSettings& settings, Rank rank,
+                                             std::shared_ptr<const Topology> topology,
+                                             std::vector<Range> tensors);
+
+}  // namespace cohort

@@ -1,0 +1,63 @@
+// Which consensus step size gamma gossip with compressed differences (CHOCO) should have.
+//
+// It depends on the graph and on the compressor: too large and the workers drift apart, too small
+// and they hardly mix. Theory gives a safe value, some hundred times smaller than the best; so the
+// best is found by trying, on vectors that nobody trains (Koloskova, Lin, Stich, Jaggi 2020,
+// appendix F):
+//
+//     x_i    <- x_i + gamma sum_j w_ij (xhat_j - xhat_i)
+//     xhat_i <- xhat_i + Q(x_i - xhat_i)
+//
+// from Gaussian x_i and xhat_i = 0, exactly the exchange of CHOCO without gradients. Deterministic:
+// the same arguments give the same gamma on every machine.
+#pragma once
+
+#include <vector>
+
+#include "compressors/compressor.h"
+#include "topology/mixing.h"
+#include "topology/topology.h"
+
+namespace cohort {
+
+// gamma = rho^2 delta / (16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), with the spectral
+// gap rho and beta = ||I - W|| of a symmetric W, and delta the compressor's contraction: proved to
+// converge (Koloskova, Stich, Jaggi 2019, theorem 2). 0 for delta 0.
+double theoretical_stepsize(const Matrix& mixing, double delta);
+
+struct StepsizeSearch {
+  int dimension = 1000;   // elements of each worker's vector, compressed as one tensor
+  int iterations = 1000;  // exchanges that a gamma which is not given up goes through
+  int grid = 20;          // gammas tried first, spaced evenly on a logarithmic scale
+  double smallest = 1e-3;
+  int refinements = 8;  // more gammas, around the best of the grid (golden section)
+  Seed seed = 0;        // of the vectors
+};
+
+struct StepsizeTrial {
+  double gamma = 0;
+  int iterations = 0;  // how far it came before it was done or given up
+  double error = 1;    // distance to the mean at the end, as a share of that at the beginning
+  double rate = 1;     // by which an exchange multiplies the distance, on average over them all
+  bool diverged = false;
+  bool finished = false;  // went through all iterations, or became equal; only such compete
+};
+
+struct StepsizeResult {
+  double gamma = 0;  // in (0, 1]; 0 when none brings the workers any closer
+  double error = 1;
+  double rate = 1;
+  std::vector<StepsizeTrial> tried;  // ascending by gamma
+};
+
+// The original tries each gamma of the grid to the end. Here those that diverge stop at once, the
+// worse half stops after an eighth, a quarter and half of the iterations, and those whose vectors
+// have become equal are done; the best is then refined. About n * dimension * iterations * 12
+// element updates in all.
+//
+// Throws ConfigError when the topology changes with the step, for which CHOCO does not exist, and
+// for numbers below 1.
+StepsizeResult tune_stepsize(const Topology& topology, Compressor& compressor,
+                             const StepsizeSearch& search);
+
+}  // namespace cohort

@@ -1,0 +1,47 @@
+#include "methods/flat_parameters.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+
+#include <cstring>
+
+namespace cohort {
+
+FlatParameters::FlatParameters(const Replica& replica) : replica_(replica) {
+  std::int64_t place = 0;
+  for (const Replica::Segment& segment : replica.segments()) {
+    tensors_.push_back({place, segment.range.size});
+    place += segment.range.size;
+  }
+  const at::Tensor& arena = replica.parameters();
+  if (arena.is_cpu() && place == arena.numel()) {
+    values_ = {arena.data_ptr<float>(), static_cast<std::size_t>(place)};
+    return;
+  }
+  staged_ = at::empty(arena.sizes(), arena.options().device(at::kCPU));
+  packed_.resize(static_cast<std::size_t>(place));
+  values_ = packed_;
+}
+
+void FlatParameters::from_device() {
+  if (!staged_.defined()) return;
+  staged_.copy_(replica_.parameters());
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    std::memcpy(packed_.data() + tensors_[i].begin,
+                staged_.data_ptr<float>() + replica_.segments()[i].range.begin,
+                static_cast<std::size_t>(tensors_[i].size) * sizeof(float));
+  }
+}
+
+void FlatParameters::to_device() {
+  if (!staged_.defined()) return;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    std::memcpy(staged_.data_ptr<float>() + replica_.segments()[i].range.begin,
+                packed_.data() + tensors_[i].begin,
+                static_cast<std::size_t>(tensors_[i].size) * sizeof(float));
+  }
+  const c10::NoGradGuard no_grad;
+  replica_.parameters().copy_(staged_);
+}
+
+}  // namespace cohort

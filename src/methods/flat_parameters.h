@@ -1,0 +1,36 @@
+// A replica's parameters as one flat vector in main memory, without the padding that arenas on a
+// device have: the arena itself where it is that already, else a copy that is carried to and fro.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+#include <vector>
+
+#include "core/types.h"
+#include "methods/replica.h"
+
+namespace cohort {
+
+class FlatParameters {
+ public:
+  // The replica outlives it.
+  explicit FlatParameters(const Replica& replica);
+
+  std::span<float> values() { return values_; }
+  // The tensors in it, which tile it.
+  const std::vector<Range>& tensors() const { return tensors_; }
+
+  // Carry what changed there, or here; nothing where there is only one memory.
+  void from_device();
+  void to_device();
+
+ private:
+  const Replica& replica_;
+  std::vector<Range> tensors_;
+  at::Tensor staged_;         // the whole arena in main memory; undefined without a device
+  std::vector<float> packed_;
+  std::span<float> values_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,112 @@
+#include "methods/gossip_method.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <cmath>
+#include <optional>
+
+#include "core/error.h"
+#include "methods/flat_parameters.h"
+#include "methods/gossip_exchange.h"
+#include "methods/replica_comparison.h"
+#include "methods/statistics.h"
+
+namespace cohort {
+namespace {
+
+class Gossip final : public UpdateMethod {
+ public:
+  explicit Gossip(const MethodOptions& options) : options_(options) {}
+
+  void start(Replica& replica) override {
+    if (alone()) return;
+    require_same_model(replica, *options_.control, deadline());
+    copy_from_first_rank(replica, *options_.control, deadline());
+    parameters_.emplace(replica);
+    node_ = make_gossip_node(options_.gossip, options_.rank,
+                             make_topology(options_.gossip, options_.size), parameters_->tensors());
+    parameters_->from_device();
+    node_->start(parameters_->values());
+    overlaps_ = options_.gossip.overlap && !node_->algorithm().answers_before_gradient();
+    exchange_.emplace(*node_, *options_.messages,
+                      GossipExchangeOptions{options_.patience, overlaps_, options_.note});
+  }
+
+  StepKind before_step(Replica&) override { return StepKind::kTrain; }
+  void gradients_ready(Replica&, Range) override {}
+
+  void update(Replica& replica, const StepInfo& info) override {
+    replica.apply_gradients(info.lr);
+    if (alone() || (info.step + 1) % options_.average_every != 0) return;
+    end_round();
+    parameters_->from_device();
+    check_finite(replica, info.step);
+    options_.doing(Phase::kUpdating);
+    node_->begin_round(parameters_->values());
+    exchange_->begin();
+    under_way_ = true;
+    if (!overlaps_) end_round();
+    parameters_->to_device();
+  }
+
+  void settle(Replica& replica) override {
+    if (alone()) return;
+    end_round();
+    if (options_.statistics == StatisticsPolicy::kMean) settle_statistics(replica, options_);
+  }
+
+  void finish(Replica&, Ending) override {}
+
+  void visit_state(StateVisitor& visitor) override {
+    if (!node_) return;
+    for (const GossipAlgorithm::State& state : node_->vectors()) {
+      visitor.tensor("gossip." + state.name,
+                     at::from_blob(state.values.data(),
+                                   {static_cast<std::int64_t>(state.values.size())}, at::kFloat));
+    }
+    for (auto [name, value] : node_->numbers()) {
+      const std::int64_t before = value;
+      visitor.number("gossip." + name, value);
+      if (value != before) node_->set_number(name, value);
+    }
+  }
+
+ private:
+  bool alone() const { return options_.size == 1; }
+  Deadline deadline() const { return deadline_in(options_.patience); }
+
+  // The messages of a round are there, and what they do to the parameters is done.
+  void end_round() {
+    if (!under_way_) return;
+    options_.doing(Phase::kExchanging);
+    exchange_->wait();
+    node_->end_round(parameters_->values());
+    under_way_ = false;
+  }
+
+  void check_finite(const Replica& replica, Step step) const {
+    if (std::isfinite(arena_norm(replica.parameters()))) return;
+    throw RunError("the parameters became infinite at step " + std::to_string(step + 1) +
+                   ": training diverged; lower --lr" +
+                   (options_.gossip.compressor == "none"
+                        ? std::string()
+                        : ", lower --consensus-stepsize where the method has one, or send more: " +
+                              std::string("--compressor ") + options_.gossip.compressor +
+                              " may be too coarse for --method " + options_.gossip.method));
+  }
+
+  MethodOptions options_;
+  std::optional<FlatParameters> parameters_;
+  std::unique_ptr<GossipNode> node_;
+  bool overlaps_ = false;
+  bool under_way_ = false;
+  std::optional<GossipExchange> exchange_;  // last: its thread ends first
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateMethod> make_gossip(const MethodOptions& options) {
+  return std::make_unique<Gossip>(options);
+}
+
+}  // namespace cohort

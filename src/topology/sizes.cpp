@@ -1,0 +1,48 @@
+#include "topology/sizes.h"
+
+#include <string>
+
+#include "core/error.h"
+
+namespace cohort {
+
+void check_size(int size) {
+  if (size >= 1 && size <= kMostWorkers) return;
+  throw ConfigError("a topology needs 1 to " + std::to_string(kMostWorkers) + " workers, not " +
+                    std::to_string(size));
+}
+
+void check_size(int size, std::string_view needs, bool (*exists)(int)) {
+  check_size(size);
+  if (exists(size)) return;
+  int below = size - 1;
+  while (below >= 1 && !exists(below)) --below;
+  int above = size + 1;
+  while (above <= kMostWorkers && !exists(above)) ++above;
+  std::string nearest = below >= 1 ? std::to_string(below) : "";
+  if (above <= kMostWorkers) nearest += (nearest.empty() ? "" : " or ") + std::to_string(above);
+  throw ConfigError(std::string(needs) + ": " + nearest + ", not " + std::to_string(size));
+}
+
+int square_root(int number) {
+  int root = 0;
+  while ((root + 1) * (root + 1) <= number) ++root;
+  return root;
+}
+
+bool is_prime(int number) {
+  if (number < 2) return false;
+  for (int divisor = 2; divisor * divisor <= number; ++divisor) {
+    if (number % divisor == 0) return false;
+  }
+  return true;
+}
+
+bool is_square(int number) {
+  const int root = square_root(number);
+  return root * root == number;
+}
+
+bool is_power_of_two(int number) { return number >= 1 && (number & (number - 1)) == 0; }
+
+}  // namespace cohort
