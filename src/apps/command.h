@@ -27,8 +27,11 @@ void add_imagenet(CLI::App& program, Invocation& invocation);
 void add_mnist(CLI::App& program, Invocation& invocation);
 void add_swamp(CLI::App& program, Invocation& invocation);
 void add_dist_train(CLI::App& program, Invocation& invocation);
+void add_choco(CLI::App& program, Invocation& invocation);
 void add_bench(CLI::App& program, Invocation& invocation);
 void add_plot(CLI::App& program, Invocation& invocation);
 void add_report(CLI::App& program, Invocation& invocation);
+void add_topology(CLI::App& program, Invocation& invocation);
+void add_tune(CLI::App& program, Invocation& invocation);
 
 }  // namespace cohort

@@ -55,7 +55,7 @@ std::unique_ptr<Job> join_job(RunConfig& config, const std::vector<std::string>&
   }
   JobOptions options;
   options.workers = static_cast<int>(config.workers);
-  options.messages = models_are_averaged(config.method);
+  options.messages = workers_have_own_state(config.method);
   if (config.engine == "tcp") {
     options.job = config.job;
     options.meet = config.meet;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "apps/command.h"
+#include "apps/launch.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/run_directory.h"
@@ -134,10 +135,12 @@ int run_servers(const Flags& flags) {
   return run_local_servers(request, local_control());
 }
 
-int run_with_launcher(const Flags& flags) {
+}  // namespace
+
+int run_with_launcher(const LaunchRequest& request, bool dry_run) {
   const LaunchHost host = this_host([](const char* name) { return std::getenv(name); }, ::environ);
-  const LaunchCommand command = launch_command(flags.request, host);
-  if (flags.dry_run) {
+  const LaunchCommand command = launch_command(request, host);
+  if (dry_run) {
     std::printf("%s\n", quoted(command.arguments).c_str());
     return 0;
   }
@@ -151,7 +154,7 @@ int run_with_launcher(const Flags& flags) {
   output.finish();
   const int result = launch_status(status, stops);
   if (result != 1) return result;
-  const std::string why = explain_launch_failure(output.kept_back(), flags.request);
+  const std::string why = explain_launch_failure(output.kept_back(), request);
   if (!why.empty()) {
     std::fprintf(stderr, "cohort: %s\n", why.c_str());
     return result;
@@ -164,10 +167,12 @@ int run_with_launcher(const Flags& flags) {
   return result;
 }
 
+namespace {
+
 int run_launch(const Flags& flags) {
   const std::string named = value_in(flags.request.arguments, "--engine");
   const bool tcp = (named.empty() ? flags.request.engine : named) == "tcp";
-  if (!tcp && flags.servers == 0) return run_with_launcher(flags);
+  if (!tcp && flags.servers == 0) return run_with_launcher(flags.request, flags.dry_run);
   if (!flags.request.hosts_file.empty()) throw ConfigError(hosts_advice(flags));
   return flags.servers > 0 ? run_servers(flags) : run_local(flags);
 }

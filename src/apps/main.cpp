@@ -82,6 +82,8 @@ int run(int argc, char** argv) {
   add_report(program, invocation);
   add_list(program, invocation);
   add_data(program, invocation);
+  add_topology(program, invocation);
+  add_tune(program, invocation);
   add_bench(program, invocation);
   add_launch(program, invocation);
   add_serve_parameters(program, invocation);
@@ -91,6 +93,7 @@ int run(int argc, char** argv) {
   add_swamp(program, invocation);
   add_mnist(program, invocation);
   add_dist_train(program, invocation);
+  add_choco(program, invocation);
   if (argc == 1) {
     std::fputs(program.help().c_str(), stderr);
     return kBadUsage;

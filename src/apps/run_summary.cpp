@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace cohort {
@@ -20,12 +21,14 @@ const char* reason_name(StopReason reason) {
   return "";
 }
 
-nlohmann::json evaluation_json(const std::optional<Evaluation>& evaluation) {
+nlohmann::json evaluation_json(const std::optional<Evaluation>& evaluation, bool text) {
   if (!evaluation) return nullptr;
-  return {{"loss", evaluation->loss},
-          {"top1", evaluation->top1},
-          {"top5", evaluation->top5},
-          {"samples", evaluation->samples}};
+  nlohmann::json json = {{"loss", evaluation->loss},
+                         {"top1", evaluation->top1},
+                         {"top5", evaluation->top5},
+                         {"samples", evaluation->samples}};
+  if (text) json["perplexity"] = std::exp(evaluation->loss);
+  return json;
 }
 
 nlohmann::json late_json(const TrainingOutcome& outcome) {
@@ -74,8 +77,8 @@ nlohmann::json summarize(const TrainingOutcome& outcome, const std::filesystem::
           {"steps", outcome.steps},
           {"epochs", outcome.epochs},
           {"seconds", outcome.seconds},
-          {"last", evaluation_json(outcome.last)},
-          {"best", evaluation_json(outcome.best)},
+          {"last", evaluation_json(outcome.last, outcome.text)},
+          {"best", evaluation_json(outcome.best, outcome.text)},
           {"best_step", outcome.best_step},
           {"late", late_json(outcome)},
           {"this_sitting",
@@ -106,15 +109,22 @@ void print_summary(std::FILE* out, const TrainingOutcome& outcome,
                "  cohort train --resume {}\n",
                with_commas(outcome.steps), run.string());
   }
-  if (outcome.last) {
+  if (outcome.last && outcome.text) {
+    fmt::print(
+        out,
+        "perplexity     {:.2f} (loss {:.4f}), next word right {:.2f}%; best {:.2f} at step {}\n",
+        std::exp(outcome.last->loss), outcome.last->loss, 100 * outcome.last->top1,
+        std::exp(outcome.best->loss), with_commas(outcome.best_step));
+  } else if (outcome.last) {
     fmt::print(out,
                "test accuracy  {:.2f}% (top-5 {:.2f}%), loss {:.4f}; best {:.2f}% at step {}\n",
                100 * outcome.last->top1, 100 * outcome.last->top5, outcome.last->loss,
                100 * outcome.best->top1, with_commas(outcome.best_step));
   }
-  fmt::print(out, "steps          {} in {:.1f} s: {:.0f} samples/s while training\n",
+  fmt::print(out, "steps          {} in {:.1f} s: {:.0f} {}/s while training\n",
              with_commas(outcome.steps_now), total,
-             per_second(static_cast<double>(outcome.samples_now), times.total()));
+             per_second(static_cast<double>(outcome.samples_now), times.total()),
+             outcome.text ? "words" : "samples");
   fmt::print(out,
              "time           compute {:.1f}%  update {:.1f}%  exchange {:.1f}%  data wait {:.1f}%  "
              "evaluation {:.1f}%  checkpoints {:.1f}%\n",

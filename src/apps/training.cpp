@@ -193,6 +193,7 @@ class Training {
     Collectives& processes = job_.between_processes();
     require_same_settings(processes, config_);
     check_method_suits(config_, job_);
+    choose_stepsize(config_, job_.size());
     data_ = open_data(config_, data_search_path());
     if (request_.complete) request_.complete(config_, *data_);
     require_same_data(processes, *data_);

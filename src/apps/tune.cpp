@@ -21,6 +21,7 @@ struct TuneFlags {
   std::string compressor;
   CompressorOptions compression;
   StepsizeSearch search;
+  bool original = false;
   bool json = false;
 };
 
@@ -33,7 +34,8 @@ struct Tuned {
 
 std::string outcome(const StepsizeTrial& trial) {
   if (trial.diverged) return "diverged";
-  return trial.finished ? fmt::format("{:.6f}", trial.rate) : "given up";
+  if (!trial.finished) return "given up";
+  return trial.rate > 0 ? fmt::format("x {:.5f} an iteration", trial.rate) : "";
 }
 
 std::string describe(const TuneFlags& flags) {
@@ -48,12 +50,12 @@ std::string describe(const TuneFlags& flags) {
 void print_text(const TuneFlags& flags, const Tuned& tuned) {
   fmt::print("consensus step size of {}, {} workers, {}, vectors of {} elements\n", flags.topology,
              flags.graph.size, describe(flags), flags.search.dimension);
-  fmt::print("  {:>9}  {:>10}  {:>13}  {}\n", "gamma", "iterations", "distance left",
-             "an iteration keeps");
+  fmt::print("  {:>9}  {:>10}  {:>9}\n", "gamma", "iterations", "distance");
   for (const StepsizeTrial& trial : tuned.found.tried) {
-    fmt::print("  {:>9.6f}  {:>10}  {:>13.3g}  {}{}\n", trial.gamma, trial.iterations, trial.error,
+    fmt::print("  {:>9.6f}  {:>10}  {:>9.3g}  {}{}\n", trial.gamma, trial.iterations, trial.error,
                outcome(trial), trial.gamma == tuned.found.gamma ? "  <- best" : "");
   }
+  if (tuned.found.gamma == 0) return;
   fmt::print("best {:.4g}", tuned.found.gamma);
   if (tuned.theory) fmt::print(", proved to converge {:.4g}", *tuned.theory);
   fmt::print(", found in {:.2f} s\n", tuned.seconds);
@@ -74,6 +76,7 @@ nlohmann::json as_json(const TuneFlags& flags, const Tuned& tuned) {
   nlohmann::json document = {{"topology", flags.topology},
                              {"workers", flags.graph.size},
                              {"compressor", flags.compressor},
+                             {"goal", flags.original ? "consensus" : "tracking"},
                              {"dimension", flags.search.dimension},
                              {"iterations", flags.search.iterations},
                              {"contraction", tuned.contraction},
@@ -108,7 +111,7 @@ void run_tune(TuneFlags& flags) {
   }
   if (tuned.found.gamma == 0) {
     throw RunError(
-        "no step size brings the workers closer with this compressor; compress less, or "
+        "the workers drift apart with every step size; compress less, try --biased, or "
         "choose a graph with more edges");
   }
 }
@@ -143,8 +146,13 @@ void add_tune(CLI::App& program, Invocation&) {
       ->capture_default_str();
   command->add_option("--seed", flags->search.seed, "of vectors, compressor and graph")
       ->capture_default_str();
+  command->add_flag("--original", flags->original,
+                    "as the authors' tuner: no pushes, the workers start apart");
   command->add_flag("--json", flags->json, "as JSON");
-  command->callback([flags] { run_tune(*flags); });
+  command->callback([flags] {
+    if (flags->original) flags->search.goal = StepsizeGoal::kConsensus;
+    run_tune(*flags);
+  });
 }
 
 }  // namespace cohort

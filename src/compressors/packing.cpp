@@ -7,9 +7,7 @@
 
 // Vectors of eight, which the compiler makes of whatever registers an instruction set has. They are
 // handed on inside this file only, by functions that are always inlined.
-#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"
-#endif
 
 namespace cohort::detail {
 namespace {

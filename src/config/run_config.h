@@ -86,6 +86,9 @@ struct RunConfig {
   std::int64_t depth = 0;
   std::int64_t widen = 0;
   std::int64_t growth = 0;
+  std::int64_t rnn_hidden = 650;
+  std::int64_t rnn_layers = 3;
+  bool tie_weights = true;
 
   // Data
   std::string data_dir;
@@ -104,6 +107,8 @@ struct RunConfig {
   bool reshuffle = false;
   std::string synthetic_shape = "3x32x32";
   std::int64_t synthetic_classes = 10;
+  std::int64_t bptt = 35;
+  bool lowercase = false;
 
   // Optimizer
   std::string optimizer = "sgd";
@@ -147,6 +152,7 @@ struct RunConfig {
   // Evaluation, records and checkpoints
   std::int64_t eval_every = 1;
   std::int64_t eval_batch = 500;
+  std::string eval_split = "test";
   bool eval_workers = false;
   std::int64_t record_every = 50;
   std::int64_t checkpoint_every = 0;

@@ -16,8 +16,8 @@ namespace cohort {
 // The label of what is not to be predicted: it counts neither in the loss nor as right or wrong.
 inline constexpr std::int64_t kNoLabel = -100;
 
-// What a sample looks like once read: float32, channels x height x width. A text's words are numbers
-// in a row, 1 x 1 x words.
+// What a sample looks like once read: float32, channels x height x width. A text's words are
+// numbers in a row, 1 x 1 x words.
 struct SampleShape {
   std::int64_t channels = 0;
   std::int64_t height = 0;

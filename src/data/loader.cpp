@@ -145,8 +145,8 @@ void Loader::fill(LoaderSlot& slot, Step step) const {
     float* out = slot.inputs.get();
     for (const SampleRef& ref : slot.refs) {
       if (ring_->stopped.load(std::memory_order_relaxed)) return;
-      data_.read_labels(ref.index,
-                        std::span(slot.labels).subspan(slot.samples * sample_labels_, sample_labels_));
+      data_.read_labels(
+          ref.index, std::span(slot.labels).subspan(slot.samples * sample_labels_, sample_labels_));
       data_.read(ref.index, ref.augmentation, {out, sample_numel_});
       out += sample_numel_;
       ++slot.samples;

@@ -39,7 +39,7 @@ struct LoaderLease;
 // when the last copy is gone. May be destroyed in any thread, and after the loader.
 class LoadedBatch {
  public:
-  std::span<float> inputs() const { return inputs_; }  // size() x shape().numel()
+  std::span<float> inputs() const { return inputs_; }               // size() x shape().numel()
   std::span<const std::int64_t> labels() const { return labels_; }  // size() x labels_per_sample()
   std::int64_t size() const { return size_; }
   Step step() const { return step_; }

@@ -234,24 +234,23 @@ const std::vector<std::string>& normalize_names() {
 
 const DataRegistry& data_sets() {
   static const DataRegistry registry(
-      "data set", {
-                      {"fashion-mnist", "70,000 grey pictures of clothes, 28 x 28, 10 classes",
-                       make_fashion_mnist},
-                      {"mnist", "70,000 handwritten digits, 28 x 28, 10 classes", make_mnist},
-                      {"cifar-10", "60,000 colour pictures, 32 x 32, 10 classes", make_cifar_10},
-                      {"cifar-100", "60,000 colour pictures, 32 x 32, 100 classes", make_cifar_100},
-                      {"image-folder", "JPEG and PNG pictures in train/<class>/ and val/<class>/",
-                       make_image_folder},
-                      {"image-list", "JPEG and PNG pictures named in train_list.txt, val_list.txt",
-                       make_image_list},
-                      {"wikitext-2", "2.1 million words of Wikipedia, 33,278 different ones",
-                       make_text},
-                      {"ptb", "Penn Treebank: 0.9 million words, 10,000 different ones", make_text},
-                      {"text", "words in train.txt, valid.txt and test.txt of --data-dir",
-                       make_text},
-                      {"synthetic", "generated, learnable data of any shape and number of classes",
-                       make_synthetic},
-                  });
+      "data set",
+      {
+          {"fashion-mnist", "70,000 grey pictures of clothes, 28 x 28, 10 classes",
+           make_fashion_mnist},
+          {"mnist", "70,000 handwritten digits, 28 x 28, 10 classes", make_mnist},
+          {"cifar-10", "60,000 colour pictures, 32 x 32, 10 classes", make_cifar_10},
+          {"cifar-100", "60,000 colour pictures, 32 x 32, 100 classes", make_cifar_100},
+          {"image-folder", "JPEG and PNG pictures in train/<class>/ and val/<class>/",
+           make_image_folder},
+          {"image-list", "JPEG and PNG pictures named in train_list.txt, val_list.txt",
+           make_image_list},
+          {"wikitext-2", "2.1 million words of Wikipedia, 33,278 different ones", make_text},
+          {"ptb", "Penn Treebank: 0.9 million words, 10,000 different ones", make_text},
+          {"text", "words in train.txt, valid.txt and test.txt of --data-dir", make_text},
+          {"synthetic", "generated, learnable data of any shape and number of classes",
+           make_synthetic},
+      });
   return registry;
 }
 

@@ -55,8 +55,9 @@ struct DataSplits {
 };
 
 // fashion-mnist, mnist, cifar-10, cifar-100, image-folder, image-list, wikitext-2, ptb, text,
-// synthetic. make(name, request) reads the files (pictures of image folders are only listed) and throws FileError when
-// one is missing or damaged, ConfigError when the request does not suit the set.
+// synthetic. make(name, request) reads the files (pictures of image folders are only listed) and
+// throws FileError when one is missing or damaged, ConfigError when the request does not suit the
+// set.
 using DataRegistry = Registry<DataSplits, const DataRequest&>;
 const DataRegistry& data_sets();
 

@@ -81,7 +81,7 @@ class TextDataset final : public Dataset {
   void read_labels(std::int64_t index, std::span<std::int64_t> out) const override;
 
  private:
-  Range column(std::int64_t number) const;   // its words with a label
+  Range column(std::int64_t number) const;  // its words with a label
   Range stretch(std::int64_t index) const;  // those of a sample
 
   std::shared_ptr<const Vocabulary> vocabulary_;

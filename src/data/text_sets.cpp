@@ -1,5 +1,6 @@
 #include "data/text_sets.h"
 
+#include <algorithm>
 #include <string>
 
 #include "core/error.h"
@@ -41,9 +42,11 @@ void check_request(const DataRequest& request) {
 void keep(std::vector<std::int32_t>& words, std::int64_t skip, std::int64_t size,
           const std::filesystem::path& file) {
   const auto available = static_cast<std::int64_t>(words.size());
-  if (skip > available - 2 || size > available - skip) {
-    throw ConfigError(file.string() + " has " + std::to_string(available) +
-                      " words, fewer than asked for");
+  // One word predicts none.
+  if (skip > available - 2 || size > available - skip || size == 1) {
+    throw ConfigError(file.string() + " has " + std::to_string(available) + " words: cannot use " +
+                      (size == 0 ? "those" : std::to_string(size)) + " after the first " +
+                      std::to_string(skip));
   }
   if (size > 0) words.resize(static_cast<std::size_t>(skip + size));
   words.erase(words.begin(), words.begin() + skip);

@@ -1,5 +1,7 @@
 #include "engine/assemble.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -7,8 +9,11 @@
 #include "core/random.h"
 #include "core/text.h"
 #include "data/partition.h"
+#include "data/text.h"
+#include "data/text_sets.h"
 #include "engine/device.h"
 #include "engine/generator.h"
+#include "gossip/stepsize.h"
 #include "methods/server_access.h"
 
 namespace cohort {
@@ -36,7 +41,8 @@ SampleShape parse_shape(const std::string& text) {
 std::vector<std::int64_t> own_samples(const RunConfig& config, const Dataset& train,
                                       const WorkerPlace& place) {
   const PartitionKind kind = partition_kind(config.partition);
-  if (kind == PartitionKind::kNone) return {};
+  // Parts drawn anew for every epoch are what workers have who share the order of all samples.
+  if (kind == PartitionKind::kNone || config.reshuffle) return {};
   if (place.size == 1) {
     throw ConfigError("--partition " + config.partition +
                       " divides the data between workers: give --workers above 1");
@@ -88,6 +94,43 @@ OptimizerOptions optimizer_options(const RunConfig& config) {
           .epsilon = config.epsilon};
 }
 
+// A text's columns are read side by side, so that few are enough; more would begin more often
+// without knowing what came before.
+constexpr std::int64_t kMostTestColumns = 10;
+
+TextRequest text_request(const RunConfig& config) {
+  if (config.eval_split != "test" && !is_text_set(config.data)) {
+    throw ConfigError("--eval-split " + config.eval_split + ": data set '" + config.data +
+                      "' has only a test set to evaluate on");
+  }
+  const int workers = static_cast<int>(std::max<std::int64_t>(1, config.workers));
+  return {.columns = batch_of_all(config, workers),
+          .test_columns = std::min(config.eval_batch, kMostTestColumns),
+          .piece = config.bptt,
+          .lowercase = config.lowercase,
+          .evaluate_validation = config.eval_split == "validation"};
+}
+
+// What has no meaning for a text, whose parts follow each other.
+void check_text_settings(const RunConfig& config) {
+  if (config.method == "swamp") {
+    throw ConfigError(
+        "--method swamp compares models on single samples, which a text has not; use another "
+        "--method, see `cohort list methods`");
+  }
+  if (config.partition != "none") {
+    throw ConfigError("--partition " + config.partition +
+                      ": each worker has columns of its own of a text anyway; leave --partition "
+                      "out");
+  }
+  if (config.accumulate > 1) {
+    throw ConfigError("--accumulate is not for text: give a larger --batch or --bptt");
+  }
+  if (config.target_accuracy > 0) {
+    throw ConfigError("--target-accuracy is not for text, which is judged by its perplexity");
+  }
+}
+
 // Whether every worker goes through the whole training set, in an order of its own.
 bool trains_on_everything(const RunConfig& config) {
   return config.partition == "all" || config.method == "swamp";
@@ -118,6 +161,7 @@ std::unique_ptr<DataSplits> open_data(const RunConfig& config, const SearchPath&
   request.image_size = config.image_size;
   request.synthetic_shape = parse_shape(config.synthetic_shape);
   request.synthetic_classes = config.synthetic_classes;
+  request.text = text_request(config);
   request.seed = static_cast<Seed>(config.seed);
   return load_data(request);
 }
@@ -132,7 +176,12 @@ std::unique_ptr<Model> build_model(const RunConfig& config, const Dataset& data,
                              .dropout = config.dropout,
                              .depth = config.depth,
                              .widen = config.widen,
-                             .growth = config.growth};
+                             .growth = config.growth,
+                             .text = as_text(data) != nullptr,
+                             .rnn_hidden = config.rnn_hidden,
+                             .rnn_layers = config.rnn_layers,
+                             .tie_weights = config.tie_weights};
+  if (options.text) check_text_settings(config);
   at::Generator generator;
   if (weights == InitialWeights::kFromSeed) {
     generator = make_generator(derive_seed(static_cast<Seed>(config.seed), "initialize"));
@@ -208,6 +257,12 @@ std::int64_t validation_size(const RunConfig& config, const Dataset& train) {
 
 SampleOrder sample_order(const RunConfig& config, const Dataset& train, const WorkerPlace& place,
                          const OrderStart& start) {
+  const TextDataset* text = as_text(train);
+  if (text != nullptr && text->columns() != batch_of_all(config, place.size)) {
+    throw ConfigError("a text cut into " + std::to_string(text->columns()) +
+                      " columns cannot be read in batches of " +
+                      std::to_string(batch_of_all(config, place.size)));
+  }
   if (trains_on_everything(config)) {
     // As if alone; the first worker's order is that of a run with one worker.
     const auto seed = static_cast<Seed>(config.seed);
@@ -225,7 +280,7 @@ SampleOrder sample_order(const RunConfig& config, const Dataset& train, const Wo
                       .rank = place.rank,
                       .workers = place.size,
                       .seed = static_cast<Seed>(config.seed),
-                      .shuffle = config.shuffle,
+                      .shuffle = config.shuffle && text == nullptr,
                       .drop_last = config.drop_last,
                       .start = start});
 }
@@ -255,6 +310,33 @@ GossipSettings gossip_settings(const RunConfig& config) {
   return settings;
 }
 
+void choose_stepsize(RunConfig& config, int workers) {
+  if (config.consensus_stepsize != "auto" || workers == 1) return;
+  if (config.method != "choco" && config.method != "deep-squeeze") return;
+  const GossipSettings settings = gossip_settings(config);
+  const auto topology = make_topology(settings, workers);
+  if (config.method == "deep-squeeze") {
+    if (config.compressor != "none") {
+      throw ConfigError(
+          "--method deep-squeeze with a compressor needs a --consensus-stepsize: for sign 0.01 was "
+          "published");
+    }
+    config.consensus_stepsize = "1";
+    return;
+  }
+  StepsizeSearch search;
+  search.seed = static_cast<Seed>(config.seed);
+  const auto compressor = compressors().make(settings.compressor, settings.compression);
+  const StepsizeResult found = tune_stepsize(*topology, *compressor, search);
+  if (found.gamma == 0) {
+    throw ConfigError("no --consensus-stepsize keeps " + std::to_string(workers) +
+                      " workers together on --topology " + config.topology + " with --compressor " +
+                      config.compressor +
+                      ": drop less (--compress-ratio), use more bits, or --biased");
+  }
+  config.consensus_stepsize = fmt::format("{:.3g}", found.gamma);
+}
+
 MethodOptions method_options(const RunConfig& config, const Membership& member) {
   MethodOptions options;
   options.rank = member.rank;
@@ -269,6 +351,11 @@ MethodOptions method_options(const RunConfig& config, const Membership& member) 
   options.average_every = config.average_every;
   options.messages = member.messages.get();
   options.gossip = gossip_settings(config);
+  options.sparsity_warmup = {config.compress_warmup_epochs, config.compress_warmup_values};
+  options.mask_momentum = config.mask_momentum;
+  options.clip_tensor = config.clip_tensor;
+  options.majority_vote = config.majority_vote;
+  options.power_rank = config.power_rank;
   options.swamp = {.free_trial_steps = config.free_trial_steps,
                    .pull_probability = config.pull_probability,
                    .crossover_probability = config.crossover_probability,
@@ -284,11 +371,31 @@ Step total_steps(const RunConfig& config, const SampleOrder& order) {
 
 namespace {
 
-ScheduleOptions schedule_options(const RunConfig& config, const SampleOrder& order) {
+// The samples of a step that --lr is scaled by.
+double scaling_batch(const RunConfig& config, const SampleOrder& order, Rank rank) {
+  const auto all = static_cast<double>(order.batch_of_all());
+  if (config.lr_scale_by == "world") return all;
+  const double own = all / static_cast<double>(std::max<std::int64_t>(1, config.workers));
+  if (config.lr_scale_by == "graph") {
+    if (config.workers <= 1) return own;
+    const auto topology = make_topology(gossip_settings(config), static_cast<int>(config.workers));
+    return own * static_cast<double>(topology->neighbours(rank, 0).size() + 1);
+  }
+  double factor = 0;
+  const char* end = config.lr_scale_by.data() + config.lr_scale_by.size();
+  const auto parsed = std::from_chars(config.lr_scale_by.data(), end, factor);
+  if (parsed.ec != std::errc{} || parsed.ptr != end || !(factor > 0 && factor < 1e9)) {
+    throw ConfigError("--lr-scale-by is world, graph, or a number above 0; got '" +
+                      config.lr_scale_by + "'");
+  }
+  return own * factor;
+}
+
+ScheduleOptions schedule_options(const RunConfig& config, const SampleOrder& order, Rank rank) {
   ScheduleOptions options;
-  options.lr =
-      scaled_lr(config.lr, parse_lr_scaling(config.lr_scaling),
-                static_cast<double>(order.batch_of_all()), static_cast<double>(config.base_batch));
+  options.lr = scaled_lr(config.lr, parse_lr_scaling(config.lr_scaling),
+                         scaling_batch(config, order, rank),
+                         static_cast<double>(config.base_batch));
   options.total_epochs = order.epochs_at(total_steps(config, order));
   options.step_size = config.lr_step_size;
   options.gamma = config.lr_gamma;
@@ -323,8 +430,9 @@ std::string common_settings(const RunConfig& config) {
 
 }  // namespace
 
-std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const SampleOrder& order) {
-  auto schedule = schedules().make(config.schedule, schedule_options(config, order));
+std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const SampleOrder& order,
+                                             Rank rank) {
+  auto schedule = schedules().make(config.schedule, schedule_options(config, order, rank));
   if (config.warmup_epochs == 0) return schedule;
   return with_warmup(std::move(schedule), config.warmup_from, config.warmup_epochs);
 }
@@ -345,7 +453,7 @@ ServerAccess server_access(const RunConfig& config, const SampleOrder& order, Se
   spec.optimizer = config.optimizer;
   spec.optimizer_options = optimizer_options(config);
   spec.schedule = config.schedule;
-  spec.schedule_options = schedule_options(config, order);
+  spec.schedule_options = schedule_options(config, order, 0);
   spec.warmup_epochs = config.warmup_epochs;
   spec.warmup_from = config.warmup_from;
   // Every gradient of every worker is an update, unless a round makes one of them all.
@@ -387,10 +495,12 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   options.record_every_steps = config.record_every;
   options.dump_every_steps = config.dump_every;
   options.agree_every_steps = config.average_every;
+  options.save_each = workers_have_own_state(config.method);
   options.average_models = models_are_averaged(config.method);
   options.evaluate_each = config.eval_workers;
   options.patience = patience(config);
   options.target_accuracy = config.target_accuracy;
+  options.split = config.eval_split;
   options.loader_threads = static_cast<int>(config.loader_threads);
   return options;
 }

@@ -26,6 +26,7 @@ struct WorkerPlace {
   int host_rank = 0;  // among the workers of its host
 };
 
+// A text is cut into a column for each sample of batch_of_all(): config.workers must be known.
 std::unique_ptr<DataSplits> open_data(const RunConfig& config, const SearchPath& search);
 
 // With initial weights drawn from the seed. Lives in main memory until a Replica moves it. A worker
@@ -69,10 +70,16 @@ ServerAccess server_access(const RunConfig& config, const SampleOrder& order, Se
 // How workers gossip. A step size that is left to us is 1 here.
 GossipSettings gossip_settings(const RunConfig& config);
 
+// Writes a consensus step size that was left to us into the configuration: found by simulation,
+// the same in every process. Throws ConfigError when there is none.
+void choose_stepsize(RunConfig& config, int workers);
+
 // What a worker's method is built from. The caller adds the logs and the servers.
 MethodOptions method_options(const RunConfig& config, const Membership& member);
 
-std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const SampleOrder& order);
+// That of worker `rank`: with --lr-scale-by graph it depends on the number of its neighbours.
+std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const SampleOrder& order,
+                                             Rank rank = 0);
 
 TrainerOptions trainer_options(const RunConfig& config, const Model& model,
                                const SampleOrder& order, const WorkerPlace& place);

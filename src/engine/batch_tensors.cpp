@@ -14,8 +14,10 @@ BatchTensors to_tensors(const LoadedBatch& batch, const SampleShape& shape,
       batch.inputs().data(), {batch.size(), shape.channels, shape.height, shape.width},
       [batch](void*) {}, at::TensorOptions().dtype(at::kFloat));
   at::Tensor labels = at::from_blob(
-      const_cast<std::int64_t*>(batch.labels().data()), {batch.size()}, [batch](void*) {},
+      const_cast<std::int64_t*>(batch.labels().data()),
+      {static_cast<std::int64_t>(batch.labels().size())}, [batch](void*) {},
       at::TensorOptions().dtype(at::kLong));
+  if (labels.size(0) != batch.size()) labels = labels.view({batch.size(), -1});
   if (!placement.device.is_cpu()) {
     inputs = inputs.to(placement.device);
     labels = labels.to(placement.device);

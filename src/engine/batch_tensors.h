@@ -10,7 +10,7 @@ namespace cohort {
 
 struct BatchTensors {
   at::Tensor inputs;  // N x C x H x W, float32
-  at::Tensor labels;  // N, int64
+  at::Tensor labels;  // N, int64; of text N x words
 };
 
 struct BatchPlacement {

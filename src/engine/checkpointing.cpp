@@ -43,6 +43,9 @@ std::string shape_text(at::IntArrayRef shape) {
   return "[" + join(sizes, ", ") + "]";
 }
 
+// Among the tensors of the state.
+constexpr const char* kCarried = "carried";
+
 TensorView view_of(const std::string& name, const at::Tensor& tensor) {
   return {name,
           dtype_of(tensor),
@@ -104,7 +107,7 @@ class Loading final : public StateVisitor {
 
   void expect_nothing_else() const {
     for (const TensorView& tensor : file_.tensors()) {
-      if (used_.count(tensor.name) == 0) {
+      if (used_.count(tensor.name) == 0 && tensor.name != kCarried) {
         throw FileError(source_ + " has a tensor '" + tensor.name + "' that the model has not");
       }
     }
@@ -149,6 +152,26 @@ Snapshot::Snapshot(Replica& replica, const std::vector<WorkerState>& workers, St
 }
 
 Snapshot::~Snapshot() = default;
+
+void Snapshot::add_carried(const at::Tensor& of_all) {
+  if (!of_all.defined()) return;
+  kept_.push_back(of_all.detach().cpu().contiguous());
+  contents_.state.push_back(view_of(kCarried, kept_.back()));
+}
+
+at::Tensor carried_of(const LoadedCheckpoint& checkpoint) {
+  const TensorView* found = checkpoint.state.find(kCarried);
+  if (found == nullptr) return {};
+  if (found->dtype != DType::kF32) {
+    throw FileError((checkpoint.folder / "state.safetensors").string() + ": tensor '" + kCarried +
+                    "' is not of the type F32");
+  }
+  at::Tensor carried = at::empty(found->shape, at::TensorOptions().dtype(at::kFloat));
+  if (!found->bytes.empty()) {
+    std::memcpy(carried.data_ptr(), found->bytes.data(), found->bytes.size());
+  }
+  return carried;
+}
 
 DumpContent copy_model(Replica& replica) {
   class Copier final : public StateVisitor {

@@ -26,6 +26,9 @@ class Snapshot {
            nlohmann::json extra);
   ~Snapshot();
 
+  // What recurrent models of all workers carry (carried_state.h); undefined: nothing.
+  void add_carried(const at::Tensor& of_all);
+
   const CheckpointContents& contents() const { return contents_; }
 
  private:
@@ -39,6 +42,9 @@ DumpContent copy_model(Replica& replica);
 // Puts a checkpoint back into a replica and method built for the same configuration. Throws
 // FileError when a tensor is missing, of another shape or superfluous.
 void restore(const LoadedCheckpoint& checkpoint, Replica& replica, UpdateMethod& method);
+
+// What add_carried() was given.
+at::Tensor carried_of(const LoadedCheckpoint& checkpoint);
 
 // The parameters and buffers alone, for evaluation and export.
 void restore_model(const SafetensorsFile& file, const std::string& source, Replica& replica);

@@ -6,15 +6,16 @@
 #include <ATen/ops/stack.h>
 #include <c10/core/GradMode.h>
 
+#include "data/dataset.h"
+
 namespace cohort {
 namespace {
 
-constexpr std::int64_t kIgnoreNothing = -100;
 constexpr std::int64_t kTop = 5;
 
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double smoothing) {
-  return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Mean, kIgnoreNothing,
-                                smoothing);
+  return at::cross_entropy_loss(logits, labels.flatten(), /*weight=*/{}, at::Reduction::Mean,
+                                kNoLabel, smoothing);
 }
 
 // How many classes beat the right one: 0 when it is the best guess.
@@ -26,6 +27,24 @@ std::int64_t place_of(const float* row, std::int64_t classes, std::int64_t label
   for (std::int64_t i = 0; i < label; ++i) place += row[i] < right ? 0 : 1;
   for (std::int64_t i = label + 1; i < classes; ++i) place += row[i] <= right ? 0 : 1;
   return place;
+}
+
+// Loss, top1, top5 and samples, without waiting for the device.
+at::Tensor sums_on_device(const at::Tensor& loss, const at::Tensor& logits,
+                          const at::Tensor& labels) {
+  const at::Tensor counted = labels.ne(kNoLabel);
+  const at::Tensor column = labels.clamp_min(0).unsqueeze(1);
+  const at::Tensor right = logits.gather(1, column);
+  const at::Tensor earlier = at::arange(logits.size(1), labels.options()).unsqueeze(0).lt(column);
+  const at::Tensor place = logits.gt(right)
+                               .logical_or(logits.eq(right).logical_and(earlier))
+                               .logical_or(logits.isnan())
+                               .sum(1) +
+                           kTop * right.isnan().squeeze(1);
+  const at::Tensor samples = counted.sum().to(at::kDouble);
+  return at::stack({loss.detach().to(at::kDouble) * samples,
+                    place.eq(0).logical_and(counted).sum().to(at::kDouble),
+                    place.lt(kTop).logical_and(counted).sum().to(at::kDouble), samples});
 }
 
 }  // namespace
@@ -43,32 +62,25 @@ at::Tensor classification_loss(const Model& model, const at::Tensor& logits,
 void ClassificationSums::add(const at::Tensor& loss, const at::Tensor& logits,
                              const at::Tensor& labels) {
   const c10::NoGradGuard no_grad;
-  const std::int64_t samples = logits.size(0);
-  host_.samples += samples;
   if (!logits.is_cpu()) {
-    const at::Tensor right = logits.gather(1, labels.unsqueeze(1));
-    const at::Tensor earlier =
-        at::arange(logits.size(1), labels.options()).unsqueeze(0).lt(labels.unsqueeze(1));
-    const at::Tensor place = logits.gt(right)
-                                 .logical_or(logits.eq(right).logical_and(earlier))
-                                 .logical_or(logits.isnan())
-                                 .sum(1) +
-                             kTop * right.isnan().squeeze(1);
-    const at::Tensor sums =
-        at::stack({loss.detach().to(at::kDouble) * samples, place.eq(0).sum().to(at::kDouble),
-                   place.lt(kTop).sum().to(at::kDouble)});
+    const at::Tensor sums = sums_on_device(loss, logits, labels.flatten());
     device_ = device_.defined() ? device_ + sums : sums;
     return;
   }
   const at::Tensor rows = logits.contiguous();
+  const at::Tensor flat = labels.flatten();
   const std::int64_t classes = rows.size(1);
   const float* row = rows.data_ptr<float>();
-  const std::int64_t* label = labels.data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < samples; ++i, row += classes) {
+  const std::int64_t* label = flat.data_ptr<std::int64_t>();
+  std::int64_t samples = 0;
+  for (std::int64_t i = 0; i < flat.numel(); ++i, row += classes) {
+    if (label[i] == kNoLabel) continue;
     const std::int64_t place = place_of(row, classes, label[i]);
     host_.top1 += place < 1 ? 1 : 0;
     host_.top5 += place < kTop ? 1 : 0;
+    ++samples;
   }
+  host_.samples += samples;
   host_.loss += loss.item<double>() * static_cast<double>(samples);
 }
 
@@ -80,6 +92,7 @@ ClassificationSums::Values ClassificationSums::values() const {
     sums.loss += value[0];
     sums.top1 += static_cast<std::int64_t>(value[1]);
     sums.top5 += static_cast<std::int64_t>(value[2]);
+    sums.samples += static_cast<std::int64_t>(value[3]);
   }
   return sums;
 }

@@ -9,12 +9,13 @@
 
 namespace cohort {
 
-// Mean cross-entropy over the batch, plus the weighted losses of the model's auxiliary outputs
+// Mean cross-entropy over the batch, for which `logits` has a row for each of the labels, whatever
+// their shape; kNoLabel does not count. Plus the weighted losses of the model's auxiliary outputs
 // when it is training.
 at::Tensor classification_loss(const Model& model, const at::Tensor& logits,
                                const at::Tensor& labels, double label_smoothing);
 
-// Sums over samples. They stay on the device until they are asked for, so that adding to them
+// Sums over samples (of text: over words with a label). They stay on the device until they are asked for, so that adding to them
 // does not wait for it.
 class ClassificationSums {
  public:
@@ -25,7 +26,7 @@ class ClassificationSums {
     std::int64_t samples = 0;
   };
 
-  // `loss` is the batch's mean. A logit that is not a number never counts as right; of equal
+  // `loss` is the batch's mean, `labels` as in classification_loss(). A logit that is not a number never counts as right; of equal
   // logits the first class wins, as in argmax.
   void add(const at::Tensor& loss, const at::Tensor& logits, const at::Tensor& labels);
 
@@ -34,7 +35,7 @@ class ClassificationSums {
 
  private:
   Values host_;
-  at::Tensor device_;  // loss, top1, top5 of what was added on a device; undefined if nothing was
+  at::Tensor device_;  // loss, top1, top5, samples of what was added on a device; undefined if nothing was
 };
 
 }  // namespace cohort

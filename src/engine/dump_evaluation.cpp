@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "data/text.h"
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
 #include "engine/device.h"
@@ -39,12 +40,17 @@ class DumpEvaluation {
     if (options.most_samples > 0 && options.most_samples < data.size()) {
       samples.resize(static_cast<std::size_t>(options.most_samples));
     }
-    if (PreparedSet::bytes(data, static_cast<std::int64_t>(samples.size())) <= kMostPrepared) {
+    // A text is read in its order, by evaluate().
+    const bool text = as_text(data) != nullptr;
+    if (!text &&
+        PreparedSet::bytes(data, static_cast<std::int64_t>(samples.size())) <= kMostPrepared) {
       const auto model = build_model(config, data, InitialWeights::kLater);
       prepared_.emplace(data, samples,
                         evaluator_options(config, *model, parse_device(config.device)));
     } else if (samples.size() < static_cast<std::size_t>(data.size())) {
-      throw ConfigError("the data set is too large to be cut for an evaluation: use --test-size");
+      throw ConfigError(
+          "this data set cannot be cut for an evaluation, being too large or a text: use "
+          "--test-size");
     }
   }
 

@@ -8,24 +8,53 @@
 #include "collectives/chunks.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "data/text.h"
+#include "engine/carried_state.h"
 #include "engine/classification.h"
 
 namespace cohort {
 namespace {
 
-ClassificationSums::Values evaluate_range(Model& model, const Dataset& dataset, Range range,
-                                          const EvaluatorOptions& options) {
+// One worker's samples in the order to read them, and how many at a time.
+struct Part {
+  std::vector<std::int64_t> samples;
+  std::int64_t batch = 1;
+};
+
+Part part_of(const Dataset& dataset, const WorkerGroup& group, std::int64_t batch) {
+  Part part;
+  if (const TextDataset* text = as_text(dataset)) {
+    // All pieces of some columns, the first of which is the longest.
+    const Range columns = chunk_of(text->columns(), group.size(), group.rank());
+    part.batch = columns.size;
+    if (columns.size == 0) return part;
+    for (std::int64_t piece = 0; piece < text->pieces_of(columns.begin); ++piece) {
+      for (std::int64_t column = columns.begin; column < columns.end(); ++column) {
+        part.samples.push_back(piece * text->columns() + column);
+      }
+    }
+    return part;
+  }
+  const Range mine = chunk_of(dataset.size(), group.size(), group.rank());
+  part.samples.resize(static_cast<std::size_t>(mine.size));
+  std::iota(part.samples.begin(), part.samples.end(), mine.begin);
+  part.batch = batch;
+  return part;
+}
+
+ClassificationSums::Values evaluate_part(Model& model, const Dataset& dataset, Part part,
+                                         const EvaluatorOptions& options) {
   ClassificationSums sums;
-  if (range.size == 0) return sums.values();
-  std::vector<std::int64_t> samples(static_cast<std::size_t>(range.size));
-  std::iota(samples.begin(), samples.end(), range.begin);
-  const SampleOrder order({.samples = range.size,
-                           .partition = std::move(samples),
-                           .batch = options.batch,
+  if (part.samples.empty()) return sums.values();
+  const auto count = static_cast<std::int64_t>(part.samples.size());
+  const SampleOrder order({.samples = count,
+                           .partition = std::move(part.samples),
+                           .batch = part.batch,
                            .shuffle = false});
   Loader loader = make_loader(
       dataset, order, {.threads = options.loader_threads, .last_step = order.steps_per_epoch()},
       options.placement.device);
+  const AnotherText another(model);
   for (Step step = 0; step < order.steps_per_epoch(); ++step) {
     const BatchTensors batch = to_tensors(loader.next(), dataset.shape(), options.placement);
     const at::Tensor logits = model.forward(batch.inputs);
@@ -62,9 +91,8 @@ Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions
   {
     const StopWatch watch(result.seconds);
     const c10::NoGradGuard no_grad;
-    const Range mine = chunk_of(dataset.size(), group.size(), group.rank());
-    const ClassificationSums::Values values =
-        sum_of_all(evaluate_range(model, dataset, mine, options), group);
+    const ClassificationSums::Values values = sum_of_all(
+        evaluate_part(model, dataset, part_of(dataset, group, options.batch), options), group);
     const auto samples = static_cast<double>(values.samples);
     result.loss = values.loss / samples;
     result.top1 = static_cast<double>(values.top1) / samples;

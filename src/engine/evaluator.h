@@ -19,12 +19,12 @@ struct Evaluation {
 };
 
 struct EvaluatorOptions {
-  std::int64_t batch = 500;
+  std::int64_t batch = 500;  // not of text, of which all columns are read side by side
   int loader_threads = 1;
   BatchPlacement placement = {};
 };
 
-// Each worker evaluates its part of the samples, and all get the result of the whole. Their models
+// Each worker evaluates its part of the samples (of the columns of a text), and all get the result of the whole. Their models
 // must be equal. The model is in training mode again afterwards if it was before; its parameters
 // and statistics do not change.
 Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions& options,

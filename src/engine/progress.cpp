@@ -26,10 +26,13 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-std::string evaluation_text(const EvaluationRecord& record) {
-  return fmt::format("epoch {:.4g}  {} loss {:.4f}  top-1 {:.2f}%  top-5 {:.2f}%  [{} after start]",
-                     record.epoch, record.split, record.loss, 100 * record.top1, 100 * record.top5,
-                     duration_text(record.time_seconds));
+std::string evaluation_text(const EvaluationRecord& record, bool text) {
+  const std::string perplexity =
+      text ? fmt::format("  perplexity {:.2f}", std::exp(record.loss)) : "";
+  return fmt::format(
+      "epoch {:.4g}  {} loss {:.4f}{}  top-1 {:.2f}%  top-5 {:.2f}%  [{} after start]",
+      record.epoch, record.split, record.loss, perplexity, 100 * record.top1, 100 * record.top5,
+      duration_text(record.time_seconds));
 }
 
 // The state both kinds of progress share: where the run is and how fast it goes.
@@ -63,10 +66,10 @@ class Pace {
     if (last_.steps > 0) {
       const double seconds = last_.data_seconds + last_.compute_seconds + last_.exchange_seconds +
                              last_.update_seconds;
-      text +=
-          fmt::format("  loss {:.4f}  top-1 {:.1f}%  {:.0f} samples/s  data {:.0f}%", last_.loss,
-                      100 * last_.top1, static_cast<double>(last_.samples) / seconds,
-                      100 * last_.data_seconds / seconds);
+      text += fmt::format("  loss {:.4f}{}  top-1 {:.1f}%  {:.0f} {}/s  data {:.0f}%", last_.loss,
+                          is_text() ? fmt::format("  perplexity {:.1f}", std::exp(last_.loss)) : "",
+                          100 * last_.top1, static_cast<double>(last_.samples) / seconds,
+                          is_text() ? "words" : "samples", 100 * last_.data_seconds / seconds);
     }
     const double elapsed = seconds_between(start_, Clock::now());
     if (done_ > first_) {
@@ -76,6 +79,8 @@ class Pace {
     }
     return text;
   }
+
+  bool is_text() const { return plan_.text; }
 
   double share() const {
     return static_cast<double>(done_) / static_cast<double>(std::max<Step>(1, plan_.total_steps));
@@ -95,7 +100,9 @@ class Bar final : public Progress {
 
   void begin(const ProgressPlan& plan, Step first_step) override { pace_.begin(plan, first_step); }
   void recorded(const StepRecord& record) override { pace_.recorded(record); }
-  void evaluated(const EvaluationRecord& record) override { note(evaluation_text(record)); }
+  void evaluated(const EvaluationRecord& record) override {
+    note(evaluation_text(record, pace_.is_text()));
+  }
   void end() override { erase(); }
 
   void step(Step done) override {
@@ -140,7 +147,9 @@ class Plain final : public Progress {
     printed_ = now;
     note(pace_.text());
   }
-  void evaluated(const EvaluationRecord& record) override { note(evaluation_text(record)); }
+  void evaluated(const EvaluationRecord& record) override {
+    note(evaluation_text(record, pace_.is_text()));
+  }
   void note(const std::string& line) override { put(out_, fmt::format("{}\n", line)); }
   void end() override {}
 

@@ -18,6 +18,7 @@ struct ProgressPlan {
   Step total_steps = 0;
   Step steps_per_epoch = 1;
   double first_epoch = 0;  // epochs behind the first step, when the run goes on
+  bool text = false;       // samples are words: perplexities are shown
 };
 
 class Progress {

@@ -5,11 +5,14 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/failpoint.h"
+#include "data/text.h"
 #include "engine/averaged_model.h"
+#include "engine/carried_state.h"
 #include "engine/checkpointing.h"
 #include "methods/server_log.h"
 
@@ -41,20 +44,23 @@ void add(StepTimes& total, const StepTimes& part) {
 }  // namespace
 
 Trainer::Trainer(const TrainerParts& parts, const TrainerOptions& options)
-    : parts_(parts), options_(options), start_(Clock::now()) {}
+    : parts_(parts), options_(options), start_(Clock::now()) {
+  outcome_.text = as_text(parts_.train) != nullptr;
+}
 
 double Trainer::epoch_at(Step step) const { return parts_.order.epochs_at(step); }
 
 double Trainer::now() const { return earlier_seconds_ + seconds_between(start_, Clock::now()); }
 
 void Trainer::resume(const LoadedCheckpoint& checkpoint) {
-  if (options_.average_models && !parts_.group.alone()) {
+  if (options_.save_each && !parts_.group.alone()) {
     restore_model(checkpoint.model, (checkpoint.folder / "model.safetensors").string(),
                   parts_.replica);
     states_ = states_from(checkpoint, parts_.group.size());
   } else {
     restore(checkpoint, parts_.replica, parts_.method);
   }
+  carried_ = carried_of(checkpoint);
   if (!checkpoint.extra.contains("engine")) {
     throw FileError(checkpoint.folder.string() + ": its manifest lacks the engine's state");
   }
@@ -118,9 +124,11 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   event(done_ == 0 ? "start" : "resume", fmt::format("from step {}", done_));
   parts_.method.start(parts_.replica);
   if (done_ > 0) restore_workers();
+  if (outcome_.text) share_carried(std::exchange(carried_, {}), parts_.model, parts_.group);
   clock_offsets_ = parts_.group.clock_offsets();
-  parts_.progress.begin({options_.total_steps, parts_.order.steps_per_epoch(), epoch_at(done_)},
-                        done_);
+  parts_.progress.begin(
+      {options_.total_steps, parts_.order.steps_per_epoch(), epoch_at(done_), outcome_.text},
+      done_);
   try {
     train_until_done(stop);
   } catch (...) {
@@ -197,9 +205,13 @@ void Trainer::one_step(Loader& loader, TrainingStep& step) {
     batch = to_tensors(loaded, parts_.train.shape(), options_.placement);
   }
   const std::int64_t samples_of_all = parts_.order.samples_of_all(done_);
-  step.run(batch, samples_of_all, {done_, parts_.schedule.at(epoch_at(done_))}, sums_, times);
+  // The columns of a text are read from the beginning again.
+  if (parts_.order.epochs_ended_at(done_) > 0) parts_.model.set_carried({});
+  StepInfo info{done_, parts_.schedule.at(epoch_at(done_))};
+  info.epoch = epoch_at(done_);
+  step.run(batch, samples_of_all, info, sums_, times);
   add(times_, times);
-  outcome_.samples_now += samples_of_all;
+  outcome_.samples_now += samples_of_all * parts_.train.labels_per_sample();
   ++done_;
   ++outcome_.steps_now;
   if (outcome_.steps_now == 1) outcome_.first_step_seconds = seconds_between(start_, Clock::now());
@@ -292,14 +304,16 @@ void Trainer::evaluate_now() {
   const Evaluation result = evaluate(parts_.model, *parts_.test, options_.evaluation, parts_.group);
   outcome_.evaluation_seconds += result.seconds;
   outcome_.last = result;
-  if (!outcome_.best || result.top1 > outcome_.best->top1) {
+  const bool better = !outcome_.best || (outcome_.text ? result.loss < outcome_.best->loss
+                                                       : result.top1 > outcome_.best->top1);
+  if (better) {
     outcome_.best = result;
     outcome_.best_step = done_;
     best_unsaved_ = true;
   }
   evaluated_ = done_;
   EvaluationRecord record{now(),          options_.step.rank, done_,       epoch_at(done_),
-                          "test",         result.loss,        result.top1, result.top5,
+                          options_.split, result.loss,        result.top1, result.top5,
                           result.samples, result.seconds};
   if (average) record.consensus_distance = average->consensus_distance();
   average.reset();
@@ -346,7 +360,7 @@ std::vector<WorkerState> Trainer::gather_workers() {
 }
 
 void Trainer::restore_workers() {
-  if (!options_.average_models || parts_.group.alone()) return;
+  if (!options_.save_each || parts_.group.alone()) return;
   unpack_worker(
       scatter_states(std::move(states_), *parts_.messages, deadline_in(options_.patience)),
       parts_.replica, parts_.method);
@@ -361,12 +375,15 @@ void Trainer::checkpoint_now(Occasion occasion) {
   parts_.group.doing(done_, Phase::kSaving);
   parts_.method.settle(parts_.replica);
   std::optional<AveragedModel> average;
+  if (options_.save_each && !parts_.group.alone()) states_ = gather_workers();
   if (options_.average_models && !parts_.group.alone()) {
-    states_ = gather_workers();
     average.emplace(parts_.replica, parts_.group);
   }
+  if (parts_.order.epochs_ended_at(done_) == 0)
+    carried_ = gather_carried(parts_.model, parts_.group);
   const bool failed = parts_.checkpoints != nullptr && !save(best, occasion);
   states_.clear();
+  carried_.reset();
   average.reset();
   // Whether there is one decides what everybody does next.
   if (parts_.group.any(failed)) return;
@@ -379,13 +396,14 @@ bool Trainer::save(bool best, Occasion occasion) {
   try {
     event("checkpoint", best ? "best so far" : "");
     parts_.metrics.flush();
+    std::optional<Snapshot> snapshot;
     if (states_.empty()) {
-      const Snapshot snapshot(parts_.replica, parts_.method, done_, engine_state());
-      parts_.checkpoints->save(snapshot.contents(), best);
+      snapshot.emplace(parts_.replica, parts_.method, done_, engine_state());
     } else {
-      const Snapshot snapshot(parts_.replica, states_, done_, engine_state());
-      parts_.checkpoints->save(snapshot.contents(), best);
+      snapshot.emplace(parts_.replica, states_, done_, engine_state());
     }
+    snapshot->add_carried(carried_);
+    parts_.checkpoints->save(snapshot->contents(), best);
     return true;
   } catch (const FileError& error) {
     // A full disk costs a checkpoint, not the training: the next one may succeed. At the end there

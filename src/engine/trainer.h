@@ -65,9 +65,11 @@ struct TrainerOptions {
   // Instead of eval_every_epochs, and whether at the end: after which steps.
   std::function<bool(Step)> evaluate_when = nullptr;
   Step agree_every_steps = 1;   // how often workers agree whether to stop
+  bool save_each = false;       // a checkpoint holds every worker's state, not the first one's
   bool average_models = false;  // gossip: evaluate and save the average of the workers' models
   bool evaluate_each = false;   // and evaluate each of them
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a worker that is late
+  std::string split = "test";  // the name of the set to evaluate on
   double target_accuracy = 0;  // stop at this top-1 share of the test set; 0: never
   int loader_threads = 1;
 };
@@ -90,6 +92,7 @@ struct TrainingOutcome {
   Step best_step = 0;
   std::vector<Lateness> late;  // by worker, in this sitting; known to the first one only
   Traffic traffic;             // of this worker, in this sitting
+  bool text = false;           // samples are words, and a loss is the logarithm of a perplexity
 };
 
 class Trainer {
@@ -146,6 +149,7 @@ class Trainer {
   Traffic apart_;                    // that was for checkpoints
   std::vector<WorkerState> states_;  // of the workers, that the first one goes on from
   std::vector<double> clock_offsets_;
+  at::Tensor carried_;  // by recurrent models of all workers: on the way to or from a checkpoint
 };
 
 }  // namespace cohort

@@ -97,11 +97,12 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
     : member_(member),
       patience_(patience(config)),
       in_step_(keeps_workers_in_step(config.method)),
+      averages_(models_are_averaged(config.method)),
       model_(build_model(config, *data.train, initial_weights(member))),
       order_(sample_order(config, *data.train, place_of(member),
                           setup.resume == nullptr ? OrderStart{} : setup.resume->start)),
       options_(trainer_options(config, *model_, order_, place_of(member))),
-      schedule_(build_schedule(config, order_)) {
+      schedule_(build_schedule(config, order_, member.rank)) {
   check_partition(config, member.size, setup.resume);
   if (member.rank == 0 && !config.init.empty() && setup.resume == nullptr) {
     notes_ = initialize_from(config.init, *model_);
@@ -134,7 +135,7 @@ WorkerGroup Worker::group() {
 Traffic Worker::traffic() const {
   if (server_log_) return {server_log_->sent(), server_log_->received()};
   if (member_.size == 1) return {};
-  if (member_.messages) return member_.message_traffic();  // the rest is not for training
+  if (averages_) return member_.message_traffic();  // the rest is not for training
   const Traffic control = member_.control->traffic();
   const Traffic gradients = member_.gradients->traffic();
   return {control.sent + gradients.sent, control.received + gradients.received};
@@ -173,7 +174,7 @@ void check_workers(const RunConfig& config, const DataSplits& data, int workers,
     }
     if (rank > 0 && config.partition == "none") continue;  // the same for all
     const SampleOrder order = sample_order(config, *data.train, place);
-    build_schedule(config, order);
+    build_schedule(config, order, rank);
   }
   if (models_are_averaged(config.method) && workers > 1) {
     const GossipSettings settings = gossip_settings(config);

@@ -68,7 +68,8 @@ class Worker {
  private:
   Membership& member_;
   std::chrono::nanoseconds patience_;
-  bool in_step_;  // with the other workers
+  bool in_step_;   // with the other workers
+  bool averages_;  // their models: gossip
   ArrivalLog arrivals_;
   std::unique_ptr<ServerLog> server_log_;
   std::unique_ptr<const ServerAccess> servers_;  // null for methods without

@@ -15,83 +15,124 @@ namespace {
 
 // Below it, float32 has nothing more to say about which gamma is better.
 constexpr double kEqual = 1e-10;
-constexpr double kDiverged = 1e3;
+// How many times further apart than without any mixing counts as lost.
+constexpr double kLost = 30;
+constexpr std::size_t kPushes = 1 << 16;
 
 struct Setting {
   Compressor& compressor;
+  StepsizeSearch search;
   std::vector<std::vector<Neighbour>> neighbours;
-  std::size_t dimension = 0;
-  std::vector<float> start;  // of all workers, one after the other; their mean is 0
-  double distance = 0;       // of the start to the mean
+  std::vector<float> start;   // of all workers, one after the other
+  std::vector<float> pushes;  // Gaussian; each push is a stretch of them
+  double start_distance = 0;
+
+  std::size_t dimension() const { return static_cast<std::size_t>(search.dimension); }
+  std::size_t workers() const { return neighbours.size(); }
+  bool is_tracking() const { return search.goal == StepsizeGoal::kTracking; }
 };
 
-double distance_to_mean(std::span<const float> vectors, std::size_t dimension) {
+double squared_distance_to_mean(std::span<const float> vectors, std::size_t dimension) {
   const std::size_t workers = vectors.size() / dimension;
   std::vector<double> mean(dimension);
-  for (std::size_t i = 0; i < vectors.size(); ++i) mean[i % dimension] += vectors[i];
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    const std::span<const float> own = vectors.subspan(worker * dimension, dimension);
+    for (std::size_t i = 0; i < dimension; ++i) mean[i] += own[i];
+  }
   for (double& value : mean) value /= static_cast<double>(workers);
   double squares = 0;
   for (std::size_t worker = 0; worker < workers; ++worker) {
-    for (std::size_t i = 0; i < dimension; ++i) {
-      const double difference = vectors[worker * dimension + i] - mean[i];
-      squares += difference * difference;
-    }
+    const std::span<const float> own = vectors.subspan(worker * dimension, dimension);
+    for (std::size_t i = 0; i < dimension; ++i) squares += (own[i] - mean[i]) * (own[i] - mean[i]);
   }
-  return std::sqrt(squares);
+  return squares;
 }
 
-Setting setting_of(const Topology& topology, Compressor& compressor, const StepsizeSearch& search) {
-  Setting setting{.compressor = compressor,
-                  .neighbours = {},
-                  .dimension = static_cast<std::size_t>(search.dimension),
-                  .start = {}};
-  for (Rank rank = 0; rank < topology.size(); ++rank) {
-    setting.neighbours.push_back(topology.neighbours(rank, 0));
-  }
-  RandomStream random(search.seed, "stepsize");
-  setting.start.resize(setting.dimension * topology.size());
-  std::vector<double> mean(setting.dimension);
+void start_apart(Setting& setting, RandomStream& random) {
+  const std::size_t dimension = setting.dimension();
+  std::vector<double> mean(dimension);
   for (std::size_t i = 0; i < setting.start.size(); ++i) {
     setting.start[i] = static_cast<float>(random.normal());
-    mean[i % setting.dimension] += setting.start[i];
+    mean[i % dimension] += setting.start[i];
   }
   // With a mean of 0 the vectors themselves shrink, and float32 can follow them for as long as we
   // like. Consensus does not know where 0 is, so nothing else changes.
   for (std::size_t i = 0; i < setting.start.size(); ++i) {
-    setting.start[i] -= static_cast<float>(mean[i % setting.dimension] / topology.size());
+    setting.start[i] -=
+        static_cast<float>(mean[i % dimension] / static_cast<double>(setting.workers()));
   }
-  setting.distance = distance_to_mean(setting.start, setting.dimension);
+  setting.start_distance = std::sqrt(squared_distance_to_mean(setting.start, dimension));
+}
+
+Setting setting_of(const Topology& topology, Compressor& compressor, const StepsizeSearch& search) {
+  Setting setting{
+      .compressor = compressor, .search = search, .neighbours = {}, .start = {}, .pushes = {}};
+  for (Rank rank = 0; rank < topology.size(); ++rank) {
+    setting.neighbours.push_back(topology.neighbours(rank, 0));
+  }
+  setting.start.resize(setting.dimension() * setting.workers());
+  RandomStream random(search.seed, "stepsize");
+  if (setting.is_tracking()) {
+    // Drawing every push anew would take longer than all the rest.
+    setting.pushes.resize(kPushes + setting.dimension());
+    for (float& value : setting.pushes) value = static_cast<float>(random.normal());
+  } else {
+    start_apart(setting, random);
+  }
   return setting;
 }
 
 // One gamma's simulation; can be continued.
 class Simulation {
  public:
-  Simulation(const Setting& setting, int iterations, double gamma)
-      : setting_(&setting), all_(iterations), x_(setting.start), hat_(setting.start.size()) {
+  Simulation(const Setting& setting, double gamma)
+      : setting_(&setting), x_(setting.start), hat_(setting.start.size()) {
     trial_.gamma = gamma;
   }
 
   const StepsizeTrial& trial() const { return trial_; }
-  bool is_done() const { return trial_.diverged || trial_.error < kEqual; }
 
   void continue_to(int iterations) {
+    const int middle = iterations / 2;  // what lies before it is still on its way
+    squares_ = 0;
+    measurements_ = 0;
     while (trial_.iterations < iterations && !is_done()) {
+      push();
       exchange();
       const int now = ++trial_.iterations;
       // Measuring costs about as much as an exchange.
-      if (now <= 16 || now % 8 == 0 || now == iterations) measure();
+      if (now == iterations || now % 8 == 0 || (!setting_->is_tracking() && now <= 16)) {
+        measure(now > middle);
+      }
     }
+    trial_.finished =
+        !trial_.diverged && (trial_.iterations >= setting_->search.iterations || is_done());
   }
 
  private:
+  bool is_done() const {
+    const bool are_equal =
+        !setting_->is_tracking() && trial_.iterations > 0 && trial_.error < kEqual;
+    return trial_.diverged || are_equal;
+  }
+
   std::span<float> of(std::vector<float>& vectors, std::size_t worker) {
-    return std::span(vectors).subspan(worker * setting_->dimension, setting_->dimension);
+    return std::span(vectors).subspan(worker * setting_->dimension(), setting_->dimension());
+  }
+
+  void push() {
+    if (!setting_->is_tracking()) return;
+    const auto iteration = static_cast<std::uint64_t>(trial_.iterations);
+    for (std::size_t worker = 0; worker < setting_->workers(); ++worker) {
+      const std::size_t from =
+          derive_seed(setting_->search.seed, "push", {iteration, worker}) % kPushes;
+      add_scaled(of(x_, worker), 1,
+                 std::span(setting_->pushes).subspan(from, setting_->dimension()));
+    }
   }
 
   void exchange() {
-    const std::size_t workers = setting_->neighbours.size();
-    for (std::size_t worker = 0; worker < workers; ++worker) {
+    for (std::size_t worker = 0; worker < setting_->workers(); ++worker) {
       double given = 0;
       for (const Neighbour& neighbour : setting_->neighbours[worker]) {
         add_scaled(of(x_, worker), static_cast<float>(trial_.gamma * neighbour.weight),
@@ -100,8 +141,8 @@ class Simulation {
       }
       add_scaled(of(x_, worker), static_cast<float>(-trial_.gamma * given), of(hat_, worker));
     }
-    difference_.resize(setting_->dimension);
-    for (std::size_t worker = 0; worker < workers; ++worker) {
+    difference_.resize(setting_->dimension());
+    for (std::size_t worker = 0; worker < setting_->workers(); ++worker) {
       const MessageKey key{.sender = static_cast<Rank>(worker),
                            .sequence = static_cast<std::uint64_t>(trial_.iterations),
                            .tensor = 0};
@@ -112,26 +153,39 @@ class Simulation {
     }
   }
 
-  void measure() {
-    const double error = distance_to_mean(x_, setting_->dimension) / setting_->distance;
-    trial_.diverged = !(error < kDiverged);  // also NaN
-    trial_.error = trial_.diverged ? std::numeric_limits<double>::infinity() : error;
-    trial_.rate = std::pow(std::max(trial_.error, 1e-30), 1.0 / trial_.iterations);
-    trial_.finished = !trial_.diverged && (trial_.iterations >= all_ || error < kEqual);
+  void measure(bool counts) {
+    const double squares = squared_distance_to_mean(x_, setting_->dimension());
+    if (setting_->is_tracking()) {
+      const double a_value = squares / static_cast<double>(x_.size());
+      // Left alone, a value's variance would be the number of pushes.
+      trial_.diverged = !(a_value < kLost * kLost * trial_.iterations);  // also NaN
+      if (counts) squares_ += a_value;
+      if (counts) ++measurements_;
+      if (measurements_ > 0) trial_.error = std::sqrt(squares_ / measurements_);
+    } else {
+      trial_.error = std::sqrt(squares) / setting_->start_distance;
+      trial_.diverged = !(trial_.error < kLost);
+      trial_.rate = std::pow(std::max(trial_.error, 1e-30), 1.0 / trial_.iterations);
+    }
+    if (trial_.diverged) trial_.error = std::numeric_limits<double>::infinity();
   }
 
   const Setting* setting_;
-  int all_;  // iterations of one that is not given up
   StepsizeTrial trial_;
   std::vector<float> x_;
   std::vector<float> hat_;
   std::vector<float> difference_;
   Bytes wire_;
+  double squares_ = 0;  // of measurements_ distances
+  int measurements_ = 0;
 };
 
 bool is_better(const StepsizeTrial& a, const StepsizeTrial& b) {
-  // The larger of two equally good ones: with gradients in between it mixes more.
-  return a.rate != b.rate ? a.rate < b.rate : a.gamma > b.gamma;
+  if (a.diverged != b.diverged) return b.diverged;
+  // Those that became equal did so after different numbers of iterations: the rate says which was
+  // faster. While tracking, rates are 0.
+  if (a.rate != b.rate) return a.rate < b.rate;
+  return a.error != b.error ? a.error < b.error : a.gamma > b.gamma;
 }
 
 // Successive halving: all go on to `part` of the iterations, the best `left` of them further.
@@ -139,7 +193,7 @@ std::vector<StepsizeTrial> try_grid(const Setting& setting, const StepsizeSearch
   std::vector<Simulation> running;
   for (int i = 0; i < search.grid; ++i) {
     const double share = search.grid == 1 ? 1 : i / (search.grid - 1.0);
-    running.emplace_back(setting, search.iterations, std::pow(search.smallest, 1 - share));
+    running.emplace_back(setting, std::pow(search.smallest, 1 - share));
   }
   std::vector<StepsizeTrial> given_up;
   for (const int part : {8, 4, 2, 1}) {
@@ -156,8 +210,8 @@ std::vector<StepsizeTrial> try_grid(const Setting& setting, const StepsizeSearch
   return given_up;
 }
 
-// Averages over few iterations flatter: what is easy to mix is mixed first. So only those that went
-// all the way are compared.
+// A few iterations flatter: what is easy to mix is mixed first, and drifting apart takes time. So
+// only those that went all the way are compared.
 const StepsizeTrial& best_of(const std::vector<StepsizeTrial>& tried) {
   return *std::min_element(tried.begin(), tried.end(),
                            [](const StepsizeTrial& a, const StepsizeTrial& b) {
@@ -177,7 +231,7 @@ void refine(const Setting& setting, const StepsizeSearch& search,
       high = high == best.gamma ? each.gamma : std::min(high, each.gamma);
   }
   const auto attempt = [&](double logarithm) {
-    Simulation simulation(setting, search.iterations, std::min(std::exp(logarithm), 1.0));
+    Simulation simulation(setting, std::min(std::exp(logarithm), 1.0));
     simulation.continue_to(search.iterations);
     tried.push_back(simulation.trial());
     return simulation.trial();
@@ -245,7 +299,8 @@ StepsizeResult tune_stepsize(const Topology& topology, Compressor& compressor,
   result.tried = try_grid(setting, search);
   refine(setting, search, result.tried);
   const StepsizeTrial best = best_of(result.tried);
-  if (best.finished && best.rate < 1) {
+  const bool comes_closer = search.goal == StepsizeGoal::kTracking || best.error < 1;
+  if (best.finished && comes_closer) {
     result.gamma = best.gamma;
     result.error = best.error;
     result.rate = best.rate;

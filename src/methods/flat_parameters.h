@@ -28,7 +28,7 @@ class FlatParameters {
  private:
   const Replica& replica_;
   std::vector<Range> tensors_;
-  at::Tensor staged_;         // the whole arena in main memory; undefined without a device
+  at::Tensor staged_;  // the whole arena in main memory; undefined without a device
   std::vector<float> packed_;
   std::span<float> values_;
 };

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 
 #include "methods/all_reduce.h"
+#include "methods/compressed.h"
 #include "methods/data_parallel.h"
 #include "methods/gossip_method.h"
 #include "methods/local.h"
@@ -25,6 +27,10 @@ const MethodRegistry& methods() {
                     {"dcd", "gossip: compressed differences, with fine compressors", make_gossip},
                     {"ecd", "gossip: compressed extrapolations, with the finest", make_gossip},
                     {"deep-squeeze", "gossip: compressed models with error feedback", make_gossip},
+                    {"ef-sign", "signs with error feedback, sent to all", make_ef_sign},
+                    {"sign-sgd", "signs alone, their mean or majority", make_sign_sgd},
+                    {"dgc", "few gradients sent to all, the rest remembered", make_dgc},
+                    {"power-sgd", "low-rank factors of the gradients summed", make_power_sgd},
                     {"swamp", "workers compete, a server keeps the best model", make_swamp},
                 });
   return registry;
@@ -36,6 +42,13 @@ bool keeps_workers_in_step(std::string_view method) {
 
 bool workers_have_own_models(std::string_view method) {
   return method == "swamp" || models_are_averaged(method);
+}
+
+bool workers_have_own_state(std::string_view method) {
+  constexpr std::array<std::string_view, 4> kCompressed = {"ef-sign", "sign-sgd", "dgc",
+                                                           "power-sgd"};
+  return models_are_averaged(method) ||
+         std::find(kCompressed.begin(), kCompressed.end(), method) != kCompressed.end();
 }
 
 bool models_are_averaged(std::string_view method) {

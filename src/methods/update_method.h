@@ -46,6 +46,7 @@ struct StepInfo {
   double lr = 0;  // what the schedule gives for it
   // Of a probe: the mean over its batch. The losses of other steps are not read from their device.
   double loss = std::numeric_limits<double>::quiet_NaN();
+  double epoch = 0;  // at which the step begins
 };
 
 class UpdateMethod {
@@ -92,6 +93,12 @@ struct SwampTrials {
   Seed seed = 1;
 };
 
+// Of --method dgc: the shares dropped climb to the final one.
+struct SparsityWarmup {
+  double epochs = 0;
+  std::vector<double> ratios = {};
+};
+
 // What a method is built from. Everything pointed to outlives the method.
 struct MethodOptions {
   Rank rank = 0;
@@ -109,8 +116,13 @@ struct MethodOptions {
   BucketSizes buckets = {};
   bool tune_buckets = false;  // find buckets.bytes by measuring the first steps
   StatisticsPolicy statistics = StatisticsPolicy::kFirstRank;
-  Step average_every = 1;  // steps that each rank takes alone before the models are averaged
-  GossipSettings gossip = {};
+  Step average_every = 1;      // steps that each rank takes alone before the models are averaged
+  GossipSettings gossip = {};  // of gossip; the compressor also of dgc
+  SparsityWarmup sparsity_warmup = {};
+  bool mask_momentum = false;   // dgc: of what was sent starts anew
+  double clip_tensor = 0;       // dgc: longest gradient of a tensor over all ranks; 0: no limit
+  bool majority_vote = false;   // sign-sgd
+  std::int64_t power_rank = 4;  // power-sgd
   SwampTrials swamp = {};
   Step compare_every = 0;  // steps between comparisons of the replicas; 0: never
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a rank that is late
@@ -129,6 +141,9 @@ bool workers_have_own_models(std::string_view method);
 
 // Whether they are meant to be averaged: gossip, whose workers keep in step all the same.
 bool models_are_averaged(std::string_view method);
+
+// Whether workers remember different things, so that a checkpoint must hold each one's.
+bool workers_have_own_state(std::string_view method);
 
 using MethodRegistry = Registry<UpdateMethod, const MethodOptions&>;
 const MethodRegistry& methods();

@@ -8,6 +8,13 @@ namespace cohort {
 
 void check_options(std::string_view model, const ModelOptions& options, std::int64_t minimum_size) {
   const std::string name(model);
+  if (options.text && !takes_text(model)) {
+    throw ConfigError("model '" + name + "' takes images, but the data are text: use --model lstm");
+  }
+  if (!options.text && takes_text(model)) {
+    throw ConfigError("model '" + name +
+                      "' takes text, but the data are images: use --data wikitext-2, ptb or text");
+  }
   if (options.channels < 1 || options.classes < 1) {
     throw ConfigError("model '" + name + "' needs at least one channel and one class, got " +
                       std::to_string(options.channels) + " and " + std::to_string(options.classes));

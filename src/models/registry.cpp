@@ -8,6 +8,7 @@
 #include "models/densenet.h"
 #include "models/googlenet.h"
 #include "models/lenet.h"
+#include "models/lstm.h"
 #include "models/mlp.h"
 #include "models/mnistnet.h"
 #include "models/mobilenet_v2.h"
@@ -92,8 +93,11 @@ const ModelRegistry& models() {
           {"densenet121", "DenseNet for ImageNet, 121 layers; 8.0 M parameters", make_densenet121},
           {"squeezenet1_0", "SqueezeNet 1.0; 1.2 M parameters", make_squeezenet},
           {"mobilenet_v2", "MobileNetV2; 3.5 M parameters", make_mobilenet_v2},
+          {"lstm", "language model for text: 3 LSTM layers of 650 units unless set", make_lstm},
       });
   return registry;
 }
+
+bool takes_text(std::string_view model) { return model == "lstm"; }
 
 }  // namespace cohort

@@ -9,6 +9,7 @@
 #include "collectives/shared_memory.h"
 #include "engine/small_training.h"
 #include "engine/worker.h"
+#include "transport/in_process.h"
 
 namespace cohort::test {
 
@@ -17,6 +18,7 @@ inline std::vector<Membership> memberships(int size) {
   for (Rank rank = 0; rank < size; ++rank) activities.push_back(std::make_shared<Activity>());
   auto control = make_shared_memory_group(size, activities);
   auto gradients = make_shared_memory_group(size, activities);
+  auto messages = make_in_process_group(size);
   std::vector<Membership> members(static_cast<std::size_t>(size));
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     members[rank].rank = members[rank].host_rank = static_cast<Rank>(rank);
@@ -24,6 +26,7 @@ inline std::vector<Membership> memberships(int size) {
     if (size > 1) {
       members[rank].control = std::move(control[rank]);
       members[rank].gradients = std::move(gradients[rank]);
+      members[rank].messages = std::make_unique<MeteredTransport>(std::move(messages[rank]));
     }
     members[rank].activity = activities[rank];
   }

@@ -48,6 +48,33 @@ TEST(ResumedWorkers, GoOnExactlyAsTheyWouldHave) {
   }
 }
 
+TEST(ResumedWorkers, WithOwnModelsOrMemoriesGoOnExactly) {
+  for (const std::string method : {"d-psgd", "choco", "dcd", "ecd", "deep-squeeze", "ef-sign",
+                                   "sign-sgd", "dgc", "power-sgd"}) {
+    SCOPED_TRACE(method);
+    RunConfig config = with_batch_norm(4, method);
+    if (method == "choco" || method == "deep-squeeze") config.consensus_stepsize = "0.1";
+    if (method == "choco" || method == "deep-squeeze") config.compressor = "sign";
+    if (method == "dcd" || method == "ecd") config.compressor = "qsgd";
+    if (method == "dgc") config.compressor = "top-k";
+    if (method == "sign-sgd") config.lr = 1e-4;
+    config.average_every = method == "choco" ? 2 : 1;
+    const RunResult straight = run_group(config);
+    const TemporaryFolder folder;
+    CheckpointStore store(folder.path(), 2);
+    const Step all = config.iterations;
+    config.iterations = 8;
+    run_group(config, {.store = &store});
+    config.iterations = all;
+    const RunResult resumed = run_group(config, {.store = &store, .resume = true});
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      EXPECT_TRUE(resumed.parameters[rank].equal(straight.parameters[rank])) << rank;
+      EXPECT_TRUE(resumed.statistics[rank].equal(straight.statistics[rank])) << rank;
+      EXPECT_TRUE(resumed.momentum[rank].equal(straight.momentum[rank])) << rank;
+    }
+  }
+}
+
 TEST(ResumedWorkers, GoOnExactlyWithSynchronisedStatisticsAndAdam) {
   RunConfig config = with_batch_norm(3, "all-reduce");
   config.batch_norm = "synchronised";

@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "core/random.h"
-#include "world.h"
 #include "topology/mixing.h"
+#include "world.h"
 
 namespace cohort {
 namespace {
@@ -17,8 +17,8 @@ namespace {
 using Vector = std::vector<double>;
 using Vectors = std::vector<Vector>;  // by rank
 
-Vector tensorwise(const Vector& x, const std::function<void(std::span<const double>,
-                                                            std::span<double>)>& q) {
+Vector tensorwise(const Vector& x,
+                  const std::function<void(std::span<const double>, std::span<double>)>& q) {
   Vector out(x.size());
   for (const Range& range : test_tensors(static_cast<std::int64_t>(x.size()))) {
     const auto begin = static_cast<std::size_t>(range.begin);
@@ -125,8 +125,8 @@ struct Reference {
 };
 
 Vector move_of(Rank rank, int step, const Vector& x) {
-  RandomStream random(7, "move", {static_cast<std::uint64_t>(rank),
-                                  static_cast<std::uint64_t>(step)});
+  RandomStream random(7, "move",
+                      {static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(step)});
   Vector move(x.size());
   // A pull towards an own target, and noise.
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -274,9 +274,7 @@ TEST(Algorithms, ChocoReachesConsensusWithEveryCompressor) {
   for (const auto& entry : compressors().entries()) {
     SCOPED_TRACE(entry.name);
     const bool sparse = entry.name == "top-k" || entry.name == "random-k";
-    World world({.algorithm = "choco",
-                 .compressor = entry.name,
-                 .stepsize = sparse ? 0.04 : 0.2});
+    World world({.algorithm = "choco", .compressor = entry.name, .stepsize = sparse ? 0.04 : 0.2});
     world.start();
     scatter(world);
     const auto spread = [&] {

@@ -28,7 +28,9 @@ std::vector<std::vector<float>> after(World& world, int steps) {
 
 WorldOptions options_of(const std::string& algorithm) {
   return {.algorithm = algorithm,
-          .compressor = algorithm == "d-psgd" ? "none" : algorithm == "ecd" ? "fp16" : "sign",
+          .compressor = algorithm == "d-psgd" ? "none"
+                        : algorithm == "ecd"  ? "fp16"
+                                              : "sign",
           .stepsize = 0.3};
 }
 

@@ -26,6 +26,10 @@ std::unique_ptr<Compressor> compressor(const char* name, double ratio = 0.99) {
 
 StepsizeSearch quick() { return {.dimension = 200, .iterations = 300}; }
 
+StepsizeSearch original() {
+  return {.goal = StepsizeGoal::kConsensus, .dimension = 100, .iterations = 1000};
+}
+
 TEST(TheoreticalStepsize, IsTheFormulaOfThePaper) {
   // Ring of 8: rho and beta in closed form.
   const double rho = 1 - (1 + 2 * std::cos(M_PI / 4)) / 3;
@@ -43,21 +47,52 @@ TEST(TheoreticalStepsize, IsTheFormulaOfThePaper) {
 TEST(TunedStepsize, IsOneWithoutCompressionAndItsRateTheSpectralGap) {
   const auto none = compressor("none");
   for (const int size : {8, 16}) {
-    const StepsizeResult found = tune_stepsize(Ring(size), *none, {.dimension = 100});
+    const StepsizeResult found = tune_stepsize(Ring(size), *none, original());
     EXPECT_NEAR(found.gamma, 1, 1e-9) << size;
     // The distance that is not of the slowest kind is gone at first: a little faster on average.
     EXPECT_NEAR(found.rate, 1 - spectral_gap(mixing_matrix(Ring(size), 0)), 0.02) << size;
     EXPECT_LT(found.rate, 1 - spectral_gap(mixing_matrix(Ring(size), 0)) + 0.01) << size;
   }
-  EXPECT_NEAR(tune_stepsize(Complete(5), *none, quick()).gamma, 1, 1e-9);
+  EXPECT_NEAR(tune_stepsize(Complete(5), *none, original()).gamma, 1, 1e-9);
+}
+
+TEST(TunedStepsize, WithoutCompressionKeepsPushedWorkersAsCloseAsTheoryHasIt) {
+  // x <- (I + gamma (W - I)) (x + push), and gamma 1: in the direction of eigenvalue l of W, the
+  // variance settles where v = 1 + l^2 v. (What is measured has not seen its last exchange yet.)
+  for (const int size : {8, 12}) {
+    const Ring ring(size);
+    const auto eigenvalues = symmetric_eigenvalues(mixing_matrix(ring, 0));
+    double variance = 0;
+    for (int i = 1; i < size; ++i) variance += 1 / (1 - eigenvalues[i] * eigenvalues[i]) / size;
+    const StepsizeResult found = tune_stepsize(ring, *compressor("none"), quick());
+    EXPECT_NEAR(found.gamma, 1, 1e-9) << size;
+    EXPECT_NEAR(found.error, std::sqrt(variance), 0.03 * std::sqrt(variance)) << size;
+  }
+}
+
+TEST(TunedStepsize, IsNearThePublishedOnes) {
+  // Ring of 8 workers, ResNet-20: 0.0375 for top-1%; 0.45 for sign, where the curve is flat.
+  const StepsizeResult top = tune_stepsize(Ring(8), *compressor("top-k"), {});
+  EXPECT_NEAR(std::log(top.gamma), std::log(0.0375), 0.3);
+  const StepsizeResult sign = tune_stepsize(Ring(8), *compressor("sign"), {});
+  EXPECT_GT(sign.gamma, 0.4);
+  EXPECT_LT(sign.gamma, 0.95);
+}
+
+TEST(TunedStepsize, IsNoneForACompressorThatAlwaysDrifts) {
+  // Unbiased with a hundredth of the elements: what arrives is a hundred times too large.
+  const StepsizeResult found = tune_stepsize(Ring(8), *compressor("random-k"), quick());
+  EXPECT_EQ(found.gamma, 0);
+  for (const StepsizeTrial& trial : found.tried) EXPECT_FALSE(trial.finished);
 }
 
 TEST(TunedStepsize, IsTheOptimumOfAGraphThatOvershoots) {
   // Nobody keeps anything: eigenvalues 1, -1/2, -1/2, so gamma = 2/3 reaches the mean at once.
   const auto triangle = parse_edge_list(3, "0 1 .5\n1 2 .5\n2 0 .5", "triangle");
-  const StepsizeResult found = tune_stepsize(*triangle, *compressor("none"), quick());
+  const StepsizeResult found = tune_stepsize(*triangle, *compressor("none"), original());
   EXPECT_NEAR(found.gamma, 2.0 / 3, 0.03);
   EXPECT_LT(found.rate, 0.1);
+  EXPECT_NEAR(tune_stepsize(*triangle, *compressor("none"), quick()).gamma, 2.0 / 3, 0.05);
 }
 
 TEST(TunedStepsize, FallsWithTheCompression) {
@@ -67,7 +102,6 @@ TEST(TunedStepsize, FallsWithTheCompression) {
     const StepsizeResult found = tune_stepsize(ring, *compressor("top-k", ratio), quick());
     EXPECT_LT(found.gamma, before) << ratio;
     EXPECT_GT(found.gamma, 1e-3) << ratio;
-    EXPECT_LT(found.error, 1) << ratio;
     before = found.gamma;
   }
 }
@@ -133,7 +167,8 @@ std::vector<std::pair<double, double>> original_grid(const Topology& topology, C
 
 TEST(TunedStepsize, IsWhereTheExhaustiveSearchOfTheOriginalEnds) {
   const auto torus = make_torus(9);
-  const StepsizeSearch search{.dimension = 100, .iterations = 150};
+  const StepsizeSearch search{
+      .goal = StepsizeGoal::kConsensus, .dimension = 100, .iterations = 150};
   for (const char* name : {"sign", "top-k", "qsgd"}) {
     const auto q = compressor(name, 0.9);
     auto grid = original_grid(*torus, *q, search);
@@ -161,12 +196,13 @@ TEST(TunedStepsize, ShowsWhatItTried) {
     finished += trial.finished ? 1 : 0;
     given_up += trial.iterations < 300 ? 1 : 0;
     if (trial.finished) {
-      EXPECT_GE(trial.rate, found.rate);
+      EXPECT_GE(trial.error, found.error);
     }
   }
   EXPECT_GE(finished, 8);
   EXPECT_GE(given_up, 10) << "hopeless ones must stop early";
-  EXPECT_GT(found.tried.back().error, 1) << "gamma 1 with a hundredth of the elements";
+  EXPECT_GT(found.tried.back().error, 2 * found.error)
+      << "gamma 1 with a hundredth of the elements";
   EXPECT_FALSE(found.tried.back().finished);
 }
 

@@ -21,7 +21,9 @@ std::vector<std::string> methods_for_groups() {
   std::vector<std::string> names = methods().names();
   std::erase(names, "local");
   // What is promised here is about replicas that learn the same.
-  std::erase_if(names, [](const std::string& name) { return workers_have_own_models(name); });
+  std::erase_if(names, [](const std::string& name) {
+    return workers_have_own_models(name) || workers_have_own_state(name);
+  });
   return names;
 }
 

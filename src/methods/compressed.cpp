@@ -1,0 +1,173 @@
+#include "methods/compressed.h"
+
+#include <ATen/ops/from_blob.h>
+#include <c10/core/GradMode.h>
+
+#include <cmath>
+#include <optional>
+
+#include "core/error.h"
+#include "methods/flat_parameters.h"
+#include "methods/group_codec.h"
+#include "methods/replica_comparison.h"
+#include "methods/statistics.h"
+
+namespace cohort {
+namespace {
+
+using MakeCodec = std::unique_ptr<GroupCodec> (*)(const MethodOptions&, const Replica&,
+                                                  const std::vector<Range>&);
+
+class Compressed final : public UpdateMethod {
+ public:
+  Compressed(const MethodOptions& options, MakeCodec make_codec)
+      : options_(options), make_codec_(make_codec) {}
+
+  void start(Replica& replica) override {
+    if (alone()) return;
+    require_same_model(replica, *options_.control, deadline());
+    copy_from_first_rank(replica, *options_.control, deadline());
+    parameters_.emplace(replica);
+    parameters_->from_device();
+    const std::span<const float> x = parameters_->values();
+    common_.assign(x.begin(), x.end());
+    error_.assign(x.size(), 0.0F);
+    sent_.resize(x.size());
+    mean_.resize(x.size());
+    codec_ = make_codec_(options_, replica, parameters_->tensors());
+  }
+
+  StepKind before_step(Replica&) override { return StepKind::kTrain; }
+  void gradients_ready(Replica&, Range) override {}
+
+  void update(Replica& replica, const StepInfo& info) override {
+    if (alone()) {
+      replica.apply_gradients(info.lr);
+      return;
+    }
+    clip(replica);
+    replica.apply_gradients(info.lr);
+    if ((info.step + 1) % options_.average_every != 0) return;
+    parameters_->from_device();
+    const std::span<float> x = parameters_->values();
+    for (std::size_t i = 0; i < x.size(); ++i) error_[i] += common_[i] - x[i];
+    options_.doing(Phase::kExchanging);
+    codec_->exchange(error_, info, sent_, mean_);
+    options_.doing(Phase::kUpdating);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      common_[i] -= mean_[i];
+      x[i] = common_[i];
+    }
+    if (codec_->feeds_errors_back()) {
+      for (std::size_t i = 0; i < x.size(); ++i) error_[i] -= sent_[i];
+    } else {
+      std::fill(error_.begin(), error_.end(), 0.0F);
+    }
+    parameters_->to_device();
+    mask_momentum(replica);
+    if (options_.compare_every > 0 && (info.step + 1) % options_.compare_every == 0) {
+      compare_replicas(replica, *options_.control, info.step, deadline());
+    }
+  }
+
+  void settle(Replica& replica) override {
+    if (!alone()) settle_statistics(replica, options_);
+  }
+
+  void finish(Replica&, Ending) override {}
+
+  void visit_state(StateVisitor& visitor) override {
+    if (!codec_) return;
+    const auto visit = [&](const char* name, std::vector<float>& values) {
+      visitor.tensor(name, at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())},
+                                         at::kFloat));
+    };
+    visit("compressed.common", common_);
+    visit("compressed.error", error_);
+    codec_->visit_state(visitor);
+  }
+
+ private:
+  bool alone() const { return options_.size == 1; }
+  Deadline deadline() const { return deadline_in(options_.patience); }
+
+  // The gradients of n ranks are about sqrt(n) times as long as their mean.
+  void clip(Replica& replica) const {
+    if (options_.clip_tensor <= 0) return;
+    const c10::NoGradGuard no_grad;
+    const double most = options_.clip_tensor / std::sqrt(static_cast<double>(options_.size));
+    for (const Replica::Segment& segment : replica.segments()) {
+      const at::Tensor part =
+          replica.gradients().narrow(0, segment.range.begin, segment.range.size);
+      const double norm = arena_norm(part);
+      if (norm > most) part.mul_(most / norm);
+    }
+  }
+
+  void mask_momentum(Replica& replica) {
+    if (!options_.mask_momentum || replica.slots().empty()) return;
+    const c10::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < parameters_->tensors().size(); ++i) {
+      const Range& range = parameters_->tensors()[i];
+      const Replica::Segment& segment = replica.segments()[i];
+      const at::Tensor kept =
+          at::from_blob(sent_.data() + range.begin, {range.size}, at::kFloat).eq(0);
+      replica.slots()
+          .front()
+          .narrow(0, segment.range.begin, segment.range.size)
+          .mul_(kept.to(replica.slots().front().options()));
+    }
+  }
+
+  MethodOptions options_;
+  MakeCodec make_codec_;
+  std::optional<FlatParameters> parameters_;
+  std::vector<float> common_;  // what all ranks have
+  std::vector<float> error_;   // what this rank has moved and not sent
+  std::vector<float> sent_;
+  std::vector<float> mean_;
+  std::unique_ptr<GroupCodec> codec_;
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateMethod> make_ef_sign(const MethodOptions& options) {
+  MethodOptions own = options;
+  own.mask_momentum = false;
+  own.sparsity_warmup = {};
+  return std::make_unique<Compressed>(
+      own, [](const MethodOptions& o, const Replica&, const std::vector<Range>& tensors) {
+        return make_mean_codec(o, tensors, "sign", /*feed_back=*/true);
+      });
+}
+
+std::unique_ptr<UpdateMethod> make_sign_sgd(const MethodOptions& options) {
+  MethodOptions own = options;
+  own.mask_momentum = false;
+  return std::make_unique<Compressed>(
+      own, [](const MethodOptions& o, const Replica&, const std::vector<Range>& tensors) {
+        return make_vote_codec(o, tensors);
+      });
+}
+
+std::unique_ptr<UpdateMethod> make_dgc(const MethodOptions& options) {
+  MethodOptions own = options;
+  const std::string& compressor = options.gossip.compressor;
+  own.mask_momentum = options.mask_momentum && (compressor == "top-k" || compressor == "random-k");
+  return std::make_unique<Compressed>(
+      own, [](const MethodOptions& o, const Replica&, const std::vector<Range>& tensors) {
+        return make_mean_codec(o, tensors, o.gossip.compressor,
+                               /*feed_back=*/o.gossip.compressor != "qsgd");
+      });
+}
+
+std::unique_ptr<UpdateMethod> make_power_sgd(const MethodOptions& options) {
+  MethodOptions own = options;
+  own.mask_momentum = false;
+  return std::make_unique<Compressed>(
+      own, [](const MethodOptions& o, const Replica& replica, const std::vector<Range>& tensors) {
+        return make_power_codec(o, replica, tensors);
+      });
+}
+
+}  // namespace cohort

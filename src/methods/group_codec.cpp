@@ -1,0 +1,115 @@
+#include "methods/group_codec.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "compressors/registry.h"
+
+namespace cohort {
+namespace {
+
+class MeanCodec : public GroupCodec {
+ public:
+  MeanCodec(const MethodOptions& options, std::vector<Range> tensors, std::string compressor,
+            bool feed_back)
+      : options_(options),
+        tensors_(std::move(tensors)),
+        compressor_(std::move(compressor)),
+        feed_back_(feed_back) {}
+
+  void exchange(std::span<const float> move, const StepInfo& info, std::span<float> sent,
+                std::span<float> mean) override {
+    use_ratio(ratio_at(info));
+    const auto sequence = static_cast<std::uint64_t>(info.step) + 1;
+    codec_->encode(move, options_.rank, sequence, wire_);
+    codec_->decode(wire_, options_.rank, sequence, sent);
+    const auto all = options_.gradients->all_gather(wire_, deadline_in(options_.patience));
+    std::fill(mean.begin(), mean.end(), 0.0F);
+    const float share = 1.0F / static_cast<float>(options_.size);
+    for (Rank rank = 0; rank < options_.size; ++rank) {
+      codec_->decode_add(all[static_cast<std::size_t>(rank)], rank, sequence, share, mean);
+    }
+  }
+
+  bool feeds_errors_back() const override { return feed_back_; }
+  void visit_state(StateVisitor&) override {}
+
+ private:
+  // Of the warm-up values those below the final one, evenly over its epochs (Lin et al. 2018).
+  double ratio_at(const StepInfo& info) const {
+    const SparsityWarmup& warmup = options_.sparsity_warmup;
+    const double last = options_.gossip.compression.ratio;
+    if (warmup.epochs <= 0 || info.epoch >= warmup.epochs) return last;
+    std::vector<double> values;
+    for (const double value : warmup.ratios) {
+      if (value <= last) values.push_back(value);
+    }
+    if (values.empty()) return last;
+    const auto place =
+        static_cast<std::size_t>(info.epoch / warmup.epochs * static_cast<double>(values.size()));
+    return values[std::min(place, values.size() - 1)];
+  }
+
+  void use_ratio(double ratio) {
+    if (codec_ && ratio == ratio_) return;
+    CompressorOptions compression = options_.gossip.compression;
+    compression.ratio = ratio;
+    codec_ = std::make_unique<ModelCodec>(compressors().make(compressor_, compression), tensors_);
+    ratio_ = ratio;
+  }
+
+  MethodOptions options_;
+  std::vector<Range> tensors_;
+  std::string compressor_;
+  bool feed_back_;
+  std::unique_ptr<ModelCodec> codec_;
+  double ratio_ = -1;
+  Bytes wire_;
+};
+
+class VoteCodec final : public GroupCodec {
+ public:
+  VoteCodec(const MethodOptions& options, std::vector<Range> tensors)
+      : options_(options),
+        codec_(compressors().make("sign", options.gossip.compression), std::move(tensors)) {}
+
+  void exchange(std::span<const float> move, const StepInfo& info, std::span<float> sent,
+                std::span<float> mean) override {
+    const auto sequence = static_cast<std::uint64_t>(info.step) + 1;
+    codec_.encode(move, options_.rank, sequence, wire_);
+    const auto all = options_.gradients->all_gather(wire_, deadline_in(options_.patience));
+    std::fill(mean.begin(), mean.end(), 0.0F);
+    for (Rank rank = 0; rank < options_.size; ++rank) {
+      codec_.decode(all[static_cast<std::size_t>(rank)], rank, sequence, sent);
+      for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += sign(sent[i]);
+    }
+    const auto lr = static_cast<float>(info.lr);
+    const float share = lr / static_cast<float>(options_.size);
+    for (float& value : mean) value = options_.majority_vote ? lr * sign(value) : share * value;
+  }
+
+  bool feeds_errors_back() const override { return false; }
+  void visit_state(StateVisitor&) override {}
+
+ private:
+  static float sign(float value) { return value > 0 ? 1.0F : value < 0 ? -1.0F : 0.0F; }
+
+  MethodOptions options_;
+  ModelCodec codec_;
+  Bytes wire_;
+};
+
+}  // namespace
+
+std::unique_ptr<GroupCodec> make_mean_codec(const MethodOptions& options,
+                                            const std::vector<Range>& tensors,
+                                            const std::string& compressor, bool feed_back) {
+  return std::make_unique<MeanCodec>(options, tensors, compressor, feed_back);
+}
+
+std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options,
+                                            const std::vector<Range>& tensors) {
+  return std::make_unique<VoteCodec>(options, tensors);
+}
+
+}  // namespace cohort

@@ -1,0 +1,43 @@
+// How a group agrees on the mean of its ranks' vectors when each sends less than its whole vector.
+//
+// One object per rank; all ranks call exchange() together with vectors of the same length.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "methods/replica.h"
+#include "methods/state_visitor.h"
+#include "methods/update_method.h"
+
+namespace cohort {
+
+class GroupCodec {
+ public:
+  virtual ~GroupCodec() = default;
+
+  // `move` is this rank's vector. Fills `sent` with what the others learn of it, and `mean` with
+  // what the group makes of all of them: the same bits on all ranks.
+  virtual void exchange(std::span<const float> move, const StepInfo& info, std::span<float> sent,
+                        std::span<float> mean) = 0;
+
+  // Whether what was not sent is to be added to the next vector.
+  virtual bool feeds_errors_back() const = 0;
+
+  virtual void visit_state(StateVisitor& visitor) = 0;
+};
+
+// Compressed vectors go to everybody, who takes their mean.
+std::unique_ptr<GroupCodec> make_mean_codec(const MethodOptions& options,
+                                            const std::vector<Range>& tensors,
+                                            const std::string& compressor, bool feed_back);
+
+// Signs go to everybody; the mean of them, or with a vote their majority, times the learning rate.
+std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options,
+                                            const std::vector<Range>& tensors);
+
+// Low-rank factors of the matrices are summed; vectors whole.
+std::unique_ptr<GroupCodec> make_power_codec(const MethodOptions& options, const Replica& replica,
+                                             const std::vector<Range>& tensors);
+
+}  // namespace cohort

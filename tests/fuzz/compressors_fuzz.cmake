@@ -1,0 +1,1 @@
+cohort_fuzzer(compressors SOURCES ${CMAKE_CURRENT_LIST_DIR}/compressors_fuzz.cpp DEPENDS compressors)
