@@ -1,6 +1,6 @@
 # The front door: everything a person does with this project is one of these.
 #
-#   make demo     set up, build, train a first model on real data (a minute on two cores)
+#   make demo     set up, build, train one network in five ways and compare them (a minute or two)
 #   make test     set up, build, run all tests
 #   make bench    set up, build, measure one training step of a few models
 #   make format   clang-format on all sources        make lint   clang-tidy on all sources
@@ -36,8 +36,7 @@ build: setup-build
 	@mkdir -p build && echo "building the release preset" && $(call build_preset,release)
 
 demo: build
-	$(COHORT) train --model mnistnet --data fashion-mnist --batch 64 --lr 0.03 --epochs 6 \
-	  --schedule cosine --weight-decay 5e-4 --runs-dir runs
+	@tools/demo $(COHORT)
 
 dev asan: setup-test
 	@mkdir -p build && echo "building the $@ preset" && $(call build_preset,$@)

@@ -1,3 +1,5 @@
+#include "apps/launch.h"
+
 #include <unistd.h>
 
 #include <csignal>
@@ -7,7 +9,6 @@
 #include <memory>
 
 #include "apps/command.h"
-#include "apps/launch.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/run_directory.h"

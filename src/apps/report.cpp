@@ -1,6 +1,7 @@
 #include <spdlog/fmt/chrono.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "apps/command.h"
@@ -17,6 +18,27 @@ struct ReportFlags {
   std::string title;
 };
 
+// The summary for the terminal, each column as wide as it must be.
+void print_table(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (const TableColumn& column : table.columns) widths.push_back(column.title.size());
+  for (const auto& row : table.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  const auto print_row = [&](const auto& text_of) {
+    std::string line;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      line += table.columns[i].is_number ? fmt::format("{:>{}}", text_of(i), widths[i])
+                                         : fmt::format("{:<{}}", text_of(i), widths[i]);
+      line += "  ";
+    }
+    fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+  };
+  print_row([&](std::size_t i) { return table.columns[i].title; });
+  for (const auto& row : table.rows) print_row([&](std::size_t i) { return row[i]; });
+  fmt::print("\n");
+}
+
 void run_report(const ReportFlags& flags) {
   for (const std::string& path : flags.outputs) check_report_path(path);
   std::vector<RunRecords> runs;
@@ -27,6 +49,7 @@ void run_report(const ReportFlags& flags) {
   options.created = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
   const Report report = make_report(runs, options);
   for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", note);
+  print_table(report.summary);
   for (const std::string& path : flags.outputs) {
     write_report(report, path);
     fmt::print("{}: {}\n", path, runs.size() == 1 ? "1 run" : fmt::format("{} runs", runs.size()));

@@ -193,7 +193,9 @@ class Training {
     Collectives& processes = job_.between_processes();
     require_same_settings(processes, config_);
     check_method_suits(config_, job_);
-    choose_stepsize(config_, job_.size());
+    // Found by the first alone: another host's arithmetic may differ in the last digit.
+    if (job_.process() == 0) choose_stepsize(config_, job_.size());
+    config_.consensus_stepsize = from_first_process(processes, config_.consensus_stepsize);
     data_ = open_data(config_, data_search_path());
     if (request_.complete) request_.complete(config_, *data_);
     require_same_data(processes, *data_);

@@ -234,36 +234,37 @@ class Translator {
     static const std::map<std::string, std::string> names = {{"cifar10", "cifar-10"},
                                                              {"cifar100", "cifar-100"},
                                                              {"imagenet", "image-folder"},
-                                                             {"wikitext2", "wikitext-2"},
-                                                             {"ptb", "penn-treebank"}};
+                                                             {"wikitext2", "wikitext-2"}};
     const std::string written = flags_.text("data");
     const auto found = names.find(written);
     const std::string name = found == names.end() ? dashed(written) : found->second;
     if (!contains(around_.data_sets, name)) {
       throw ConfigError("--data " + written + " is not here. There are: cifar10, cifar100, " +
-                        "imagenet (train/<class>/ and val/<class>/), " +
+                        "imagenet (train/<class>/ and val/<class>/), wikitext2, " +
                         join(around_.data_sets, ", "));
     }
     config().data = name;
     config().data_dir = flags_.text("data_dir");
+    config().loader_threads = flags_.whole("num_workers", 0, 256);
+    config().seed = flags_.whole("manual_seed", 0, kMany * kMany);
+    // Text is divided in one way: every worker has columns of its own.
+    if (name != "wikitext-2" && name != "ptb" && name != "text") set_partition();
+  }
+
+  void set_partition() {
     const std::string partition = flags_.text("partition_data");
     if (!partition.empty() && partition != "random" && partition != "sorted") {
       throw ConfigError("--partition_data takes random, sorted or None, got '" + partition + "'");
     }
     if (!partition.empty()) config().partition = partition;
     if (partition == "random") config().reshuffle = flags_.truth("reshuffle_per_epoch");
-    config().loader_threads = flags_.whole("num_workers", 0, 256);
-    config().seed = flags_.whole("manual_seed", 0, kMany * kMany);
   }
 
   void set_model() {
     const std::string arch = flags_.text("arch");
     if (arch == "rnn_lm") {
-      throw ConfigError(
-          "--arch rnn_lm: the language model is trained by `cohort train`; see `cohort list "
-          "models`");
-    }
-    if (const auto depth = depth_in(arch, "densenet"); depth && *depth != 121) {
+      set_language_model();
+    } else if (const auto depth = depth_in(arch, "densenet"); depth && *depth != 121) {
       config().model = "densenet";
       config().depth = *depth;
       config().growth = flags_.whole("densenet_growth_rate", 1, 1000);
@@ -283,8 +284,25 @@ class Translator {
     } else {
       throw ConfigError(unknown_name("--arch", arch, around_.models));
     }
-    const bool drops = config().model == "densenet" || config().model == "wideresnet";
-    if (drops) config().dropout = flags_.number("drop_rate", 0, 0.999);
+    const std::vector<std::string> with_dropout = {"densenet", "wideresnet", "lstm"};
+    if (contains(with_dropout, config().model)) {
+      config().dropout = flags_.number("drop_rate", 0, 0.999);
+    }
+  }
+
+  void set_language_model() {
+    config().model = "lstm";
+    config().rnn_hidden = flags_.whole("rnn_n_hidden", 1, 100'000);
+    config().rnn_layers = flags_.whole("rnn_n_layers", 1, 1000);
+    config().bptt = flags_.whole("rnn_bptt_len", 1, 1'000'000);
+    config().tie_weights = flags_.truth("rnn_tie_weights");
+    config().clip_norm = flags_.number("rnn_clip", 0, 1e30);
+    refuse(flags_.truth("rnn_weight_norm"), "rnn_weight_norm",
+           "the weights of the lstm here are not normalised: leave it out");
+    refuse(flags_.given("rnn_use_pretrained_emb") && flags_.truth("rnn_use_pretrained_emb"),
+           "rnn_use_pretrained_emb",
+           "words begin with random vectors: give False; weights of your own come by `cohort train "
+           "--init`");
   }
 
   void set_length() {

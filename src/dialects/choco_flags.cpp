@@ -122,18 +122,18 @@ std::vector<ChocoFlag> flags_of_exchange() {
 
 std::vector<ChocoFlag> flags_of_models() {
   return {
-      {"drop_rate", Kind::kNumber, "0", "dropout of densenet and wideresnet"},
+      {"drop_rate", Kind::kNumber, "0", "dropout of densenet, wideresnet and rnn_lm"},
       {"densenet_growth_rate", Kind::kWhole, "12", "of densenet"},
       {"densenet_bc_mode", Kind::kTruth, "False", "refused when True"},
       {"densenet_compression", Kind::kNumber, "0.5", "refused but for 0.5"},
       {"wideresnet_widen_factor", Kind::kWhole, "4", "of wideresnet"},
-      {"rnn_n_hidden", Kind::kWhole, "200", "of rnn_lm"},
-      {"rnn_n_layers", Kind::kWhole, "2", "of rnn_lm"},
-      {"rnn_bptt_len", Kind::kWhole, "35", "of rnn_lm"},
-      {"rnn_clip", Kind::kNumber, "0.25", "of rnn_lm"},
-      {"rnn_use_pretrained_emb", Kind::kTruth, "True", "of rnn_lm"},
-      {"rnn_tie_weights", Kind::kTruth, "True", "of rnn_lm"},
-      {"rnn_weight_norm", Kind::kTruth, "False", "of rnn_lm"},
+      {"rnn_n_hidden", Kind::kWhole, "200", "rnn_lm: units of a layer"},
+      {"rnn_n_layers", Kind::kWhole, "2", "rnn_lm: layers"},
+      {"rnn_bptt_len", Kind::kWhole, "35", "rnn_lm: words of a row in a step"},
+      {"rnn_clip", Kind::kNumber, "0.25", "rnn_lm: longest gradient; 0: no limit"},
+      {"rnn_use_pretrained_emb", Kind::kTruth, "", "rnn_lm: refused when True"},
+      {"rnn_tie_weights", Kind::kTruth, "True", "rnn_lm: one matrix for words in and out"},
+      {"rnn_weight_norm", Kind::kTruth, "False", "rnn_lm: refused when True"},
   };
 }
 

@@ -90,7 +90,8 @@ class ChocoProgress final : public Progress {
     log_number_ = options_.first_log;
   }
 
-  void begin(const ProgressPlan&, Step) override {
+  void begin(const ProgressPlan& plan, Step) override {
+    text_data_ = plan.text;
     began_ = options_.now();
     print("=>>>> start training and validation.\n=>>>> enter the training.\n\n");
   }
@@ -103,16 +104,14 @@ class ChocoProgress final : public Progress {
     const int receivers = rank < options_.receivers.size() ? options_.receivers[rank] : 1;
     const double messages =
         static_cast<double>(std::max<std::int64_t>(1, record.steps)) * std::max(1, receivers);
-    show("runtime",
-         {{"time", options_.wall_time()},
-          {"rank", record.rank},
-          {"epoch", record.epoch},
-          {"local_index", record.step},
-          {"n_bits_to_transmit", static_cast<double>(record.bytes_sent) / messages / kMebibyte},
-          {"loss", record.loss},
-          {"top1", 100 * record.top1},
-          {"top5", 100 * record.top5}},
-         {{"split", "train"}});
+    Json values = {
+        {"time", options_.wall_time()},
+        {"rank", record.rank},
+        {"epoch", record.epoch},
+        {"local_index", record.step},
+        {"n_bits_to_transmit", static_cast<double>(record.bytes_sent) / messages / kMebibyte}};
+    values.update(scores(record));
+    show("runtime", values, {{"split", "train"}});
     if (options_.track_time) {
       for (const auto& [event, seconds] : Timings::events(record)) {
         log("timer", {{"epoch", record.epoch}, {"value", seconds}}, {{"event", event}});
@@ -150,20 +149,23 @@ class ChocoProgress final : public Progress {
     save_log();
   }
 
+  // Of a step or a test.
+  template <typename Record>
+  Json scores(const Record& record) const {
+    if (text_data_) return {{"loss", record.loss}, {"ppl", std::exp(record.loss)}};
+    return {{"loss", record.loss}, {"top1", 100 * record.top1}, {"top5", 100 * record.top5}};
+  }
+
   void show_tests(const std::string& split, const std::string& whose) {
     bool first = true;
     for (const EvaluationRecord& record : tested_) {
       if (record.split != split) continue;
       if (first) say("eval the " + whose + " model on full val data.");
       first = false;
-      show("runtime",
-           {{"time", options_.wall_time()},
-            {"rank", record.rank},
-            {"epoch", record.epoch},
-            {"loss", record.loss},
-            {"top1", 100 * record.top1},
-            {"top5", 100 * record.top5}},
-           {{"split", "test"}, {"type", whose + "_model_on_full_val"}});
+      Json values = {
+          {"time", options_.wall_time()}, {"rank", record.rank}, {"epoch", record.epoch}};
+      values.update(scores(record));
+      show("runtime", values, {{"split", "test"}, {"type", whose + "_model_on_full_val"}});
       if (!record.consensus_distance) continue;
       log("stat",
           {{"rank", record.rank},
@@ -180,13 +182,15 @@ class ChocoProgress final : public Progress {
     const std::string split = options_.tests_workers ? "worker" : "test";
     for (const EvaluationRecord& record : tested_) {
       if (record.split != split) continue;
-      sum += 100 * record.top1;
+      sum += text_data_ ? std::exp(record.loss) : 100 * record.top1;
       ++count;
     }
     if (count == 0) return;
     const EvaluationRecord& last = tested_.back();
     const double performance = sum / count;
-    if (!(performance <= best_)) {
+    // The lowest perplexity, or the highest accuracy.
+    const bool better = text_data_ ? performance < best_ : performance > best_;
+    if (best_epoch_ < 0 || better) {
       best_ = performance;
       best_epoch_ = last.epoch;
     }
@@ -241,12 +245,13 @@ class ChocoProgress final : public Progress {
   std::FILE* notes_;
   ChocoProgressOptions options_;
   double began_ = 0;
+  bool text_data_ = false;  // words: perplexities instead of accuracies
   Timings timings_;
   bool table_due_ = false;
   std::vector<EvaluationRecord> tested_;  // since the last step
-  double best_ = -1;
-  double best_epoch_ = 0;
-  std::vector<Json> log_;  // of the file that is being filled
+  double best_ = 0;
+  double best_epoch_ = -1;  // below 0: none yet
+  std::vector<Json> log_;   // of the file that is being filled
   int log_number_ = 1;
   std::string text_;  // of log.txt
 };

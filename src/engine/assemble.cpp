@@ -296,7 +296,9 @@ GossipSettings gossip_settings(const RunConfig& config) {
   settings.compression.seed = static_cast<Seed>(config.seed);
   settings.compression.ratio = config.compress_ratio;
   settings.compression.bits = static_cast<int>(config.quantize_bits);
-  settings.compression.biased = config.biased;
+  // Scaled up so as to be right on average, it would make what is fed back grow for ever.
+  const bool feeds_back = config.method != "dcd" && config.method != "ecd";
+  settings.compression.biased = config.biased || (config.compressor == "random-k" && feeds_back);
   if (config.consensus_stepsize != "auto") {
     const char* end = config.consensus_stepsize.data() + config.consensus_stepsize.size();
     const auto parsed = std::from_chars(config.consensus_stepsize.data(), end, settings.stepsize);

@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -239,11 +240,33 @@ void Trainer::record_steps() {
   own.traffic = {now.sent - traffic_.sent, now.received - traffic_.received};
   traffic_ = now;
   if (parts_.arrivals != nullptr) own.arrivals = parts_.arrivals->take();
-  record_ranks(gather_reports(own, parts_.group));
+  const std::vector<RankReport> reports = gather_reports(own, parts_.group);
+  record_ranks(reports);
+  check_divergence(reports);
   add(outcome_.times, times_);
   times_ = {};
   sums_.reset();
   recorded_ = done_;
+}
+
+// Workers that drift apart may lose everything they learned long before a number overflows.
+void Trainer::check_divergence(const std::vector<RankReport>& reports) {
+  constexpr double kFarAbove = 4;
+  double loss = 0;
+  std::int64_t samples = 0;
+  for (const RankReport& report : reports) {
+    loss += report.sums.loss;
+    samples += report.sums.samples;
+  }
+  if (options_.diverged_loss <= 0 || samples == 0) return;
+  loss /= static_cast<double>(samples);
+  if (first_loss_ == 0) first_loss_ = loss;
+  if (loss <= std::max(options_.diverged_loss, kFarAbove * first_loss_)) return;
+  throw RunError(
+      fmt::format("training diverged: the mean loss of the last {} steps is {:.4g}, far above that "
+                  "of guessing; lower --lr, lower --consensus-stepsize where the method has one, or "
+                  "send more (a finer --compressor), or use --method choco",
+                  done_ - recorded_, loss));
 }
 
 void Trainer::record_ranks(const std::vector<RankReport>& reports) {

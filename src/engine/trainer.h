@@ -70,6 +70,8 @@ struct TrainerOptions {
   bool evaluate_each = false;   // and evaluate each of them
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a worker that is late
   std::string split = "test";  // the name of the set to evaluate on
+  // A mean training loss above it, and far above the first one, is an error; 0: none is.
+  double diverged_loss = 0;
   double target_accuracy = 0;  // stop at this top-1 share of the test set; 0: never
   int loader_threads = 1;
 };
@@ -113,6 +115,7 @@ class Trainer {
   void train_until_done(const std::atomic<bool>& stop);
   void one_step(Loader& loader, TrainingStep& step);
   void record_steps();
+  void check_divergence(const std::vector<RankReport>& reports);
   void record_ranks(const std::vector<RankReport>& reports);
   void evaluate_now();
   void evaluate_each();
@@ -145,6 +148,7 @@ class Trainer {
   Clock::time_point start_;
   ClassificationSums sums_;  // since the last record
   StepTimes times_;
+  double first_loss_ = 0;  // the mean over the first record of this sitting; 0: none yet
   Traffic traffic_;                  // at the last record
   Traffic apart_;                    // that was for checkpoints
   std::vector<WorkerState> states_;  // of the workers, that the first one goes on from

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -104,6 +105,11 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
       options_(trainer_options(config, *model_, order_, place_of(member))),
       schedule_(build_schedule(config, order_, member.rank)) {
   check_partition(config, member.size, setup.resume);
+  if (averages_) {
+    constexpr double kFarAbove = 4;  // times the loss of guessing
+    const auto classes = static_cast<double>(data.train->class_names().size());
+    options_.diverged_loss = kFarAbove * std::log(std::max(2.0, classes));
+  }
   if (member.rank == 0 && !config.init.empty() && setup.resume == nullptr) {
     notes_ = initialize_from(config.init, *model_);
   }

@@ -155,6 +155,15 @@ std::vector<TensorView> state_tensors(const std::vector<WorkerState>& states) {
 std::vector<WorkerState> states_from(const LoadedCheckpoint& checkpoint, int workers) {
   const std::string source = (checkpoint.folder / "state.safetensors").string();
   std::vector<WorkerState> states(static_cast<std::size_t>(workers));
+  const auto known = [&](std::size_t worker) {
+    return checkpoint.state.find(name_of(worker, "values")) != nullptr;
+  };
+  std::size_t saved = 0;
+  while (known(saved)) ++saved;
+  if (saved > 0 && saved != states.size()) {
+    throw ConfigError("each worker of this run has a state of its own: it goes on with --workers " +
+                      std::to_string(saved) + ", not " + std::to_string(workers));
+  }
   for (std::size_t worker = 0; worker < states.size(); ++worker) {
     const TensorView* values = checkpoint.state.find(name_of(worker, "values"));
     const TensorView* numbers = checkpoint.state.find(name_of(worker, "numbers"));

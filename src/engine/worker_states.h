@@ -29,8 +29,8 @@ std::vector<WorkerState> gather_states(WorkerState own, Transport& messages, Dea
 // `all` is the first one's; each gets its own.
 WorkerState scatter_states(std::vector<WorkerState> all, Transport& messages, Deadline deadline);
 
-// As tensors of a checkpoint, which share memory with `states`; and back. Throws FileError when
-// there are not those of `workers` workers.
+// As tensors of a checkpoint, which share memory with `states`; and back. Throws ConfigError when
+// there are those of another number of workers, FileError when there are none.
 std::vector<TensorView> state_tensors(const std::vector<WorkerState>& states);
 std::vector<WorkerState> states_from(const LoadedCheckpoint& checkpoint, int workers);
 

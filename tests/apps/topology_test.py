@@ -83,7 +83,7 @@ class TopologyTest(ProgramTest):
         self.assertIn("25 or 36, not 32", refusal("margulis-expander", "-n", 32))
         self.assertIn("8 or 16, not 12", refusal("hypercube", "-n", 12))
         self.assertIn("32, not 8", refusal("social", "-n", 8))
-        self.assertIn("did you mean ring?", refusal("rign", "-n", 8))
+        self.assertIn("did you mean 'ring'?", refusal("rign", "-n", 8))
         self.assertIn("1 to 65536", refusal("ring", "-n", 0))
         self.assertIn("only random-regular", refusal("ring", "-n", 8, "--degree", 3))
         self.assertIn("needs the file", refusal("edges", "-n", 8))
@@ -130,7 +130,7 @@ class TuneTest(ProgramTest):
 
         self.assertIn("changes at every step",
                       refusal("--topology", "one-peer-exponential", "--compressor", "sign"))
-        self.assertIn("did you mean top-k?", refusal("--compressor", "topk"))
+        self.assertIn("did you mean 'top-k'?", refusal("--compressor", "topk"))
         self.assertIn("below 1", refusal("--compressor", "top-k", "--compress-ratio", 1))
         self.assertIn("drift apart", refusal("--compressor", "random-k", status=1))
 

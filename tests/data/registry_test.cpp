@@ -27,9 +27,10 @@ void write_small_cifar(const TemporaryFolder& folder) {
   folder.write("cifar-100-binary/test.bin", cifar_records(7, true));
 }
 
-TEST(DataRegistry, ListsTheSevenSets) {
-  EXPECT_THAT(data_sets().names(), ElementsAre("fashion-mnist", "mnist", "cifar-10", "cifar-100",
-                                               "image-folder", "image-list", "synthetic"));
+TEST(DataRegistry, ListsTheTenSets) {
+  EXPECT_THAT(data_sets().names(),
+              ElementsAre("fashion-mnist", "mnist", "cifar-10", "cifar-100", "image-folder",
+                          "image-list", "wikitext-2", "ptb", "text", "synthetic"));
   EXPECT_THROW(load_data(request_of("mnits", "/")), ConfigError);
 }
 

@@ -165,6 +165,26 @@ TEST(ChocoProgress, BeginsAnotherLogAfterAThousandRecords) {
   EXPECT_EQ(printed.files["log.txt"], "before\n");
 }
 
+TEST(ChocoProgress, JudgesTextByItsPerplexityTheLowestIsBest) {
+  Printed printed;
+  const auto progress = printed.progress({});
+  ProgressPlan plan;
+  plan.text = true;
+  progress->begin(plan, 0);
+  EvaluationRecord test = test_of("test", 0, 10, 0.5);
+  test.loss = 0;
+  progress->evaluated(test);
+  progress->step(11);
+  test.step = 20;
+  test.epoch = 2;
+  test.loss = 1;
+  progress->evaluated(test);
+  progress->end();
+  EXPECT_THAT(printed.out.text(), HasSubstr("'loss': 0.0, 'ppl': 1.0} ({'split': 'test'"));
+  EXPECT_THAT(printed.out.text(), Not(HasSubstr("top1")));
+  EXPECT_THAT(printed.out.text(), HasSubstr("best epoch 1.000, current epoch 2.000): 1.0.\n"));
+}
+
 TEST(ChocoProgress, WritesWhatIsNoNumberAsPythonDoes) {
   Printed printed;
   const auto progress = printed.progress({});

@@ -27,6 +27,8 @@ inline bool is_small_image_model(const std::string& name) {
 // The shapes that a model is usually given.
 inline ModelOptions usual_options(const std::string& name) {
   ModelOptions options;
+  options.text = takes_text(name);
+  if (options.text) options.classes = 28'869;  // words of WikiText-2 in the CHOCO-SGD paper
   if (!is_small_image_model(name)) return options;
   const bool mnist =
       name == "mlp-100" || name == "mlp-4096" || name == "lenet" || name == "mnistnet";

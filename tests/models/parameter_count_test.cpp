@@ -50,6 +50,7 @@ const std::map<std::string, std::int64_t>& published_counts() {
       {"densenet121", 7'978'856},
       {"squeezenet1_0", 1'248'424},
       {"mobilenet_v2", 3'504'872},
+      {"lstm", 28'949'319},
   };
   return counts;
 }
@@ -77,6 +78,32 @@ TEST(ParameterCount, FollowsDepthWideningAndGrowth) {
   options.depth = 40;
   options.growth = 24;
   EXPECT_GT(count("densenet", options), 2 * count("densenet", usual_options("densenet")));
+}
+
+TEST(ParameterCount, OfLstmFollowsUnitsLayersAndTying) {
+  ModelOptions options = usual_options("lstm");
+  options.classes = 100;
+  options.rnn_hidden = 10;
+  options.rnn_layers = 2;
+  // Embedding, two layers of 4 gates with two matrices and two biases each, output bias.
+  EXPECT_EQ(count("lstm", options), 1000 + 2 * (4 * 10 * 20 + 2 * 40) + 100);
+  options.tie_weights = false;
+  EXPECT_EQ(count("lstm", options), 1000 + 2 * (4 * 10 * 20 + 2 * 40) + 1000 + 100);
+  options.rnn_layers = 0;
+  EXPECT_THROW(count("lstm", options), ConfigError);
+}
+
+TEST(ModelOptions, ImagesAndTextAreNotMixedUp) {
+  for (const auto& entry : models().entries()) {
+    ModelOptions options = usual_options(entry.name);
+    options.text = !options.text;
+    try {
+      count(entry.name, options);
+      FAIL() << entry.name;
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(options.text ? "--model lstm" : "wikitext-2"));
+    }
+  }
 }
 
 TEST(ParameterCount, ImpossibleShapesAreTheUsersError) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <functional>
 #include <numbers>
 
-#include "core/clock.h"
 #include "core/random.h"
 #include "topology/complete.h"
 #include "topology/registry.h"
@@ -138,11 +138,11 @@ TEST(SpectralGap, IsTheClosedFormOfHypercubeAndStar) {
 }
 
 TEST(SpectralGap, OfAThousandRanksTakesSeconds) {
-  const auto start = Clock::now();
+  const std::clock_t start = std::clock();  // of the processor: the machine may be busy
   EXPECT_NEAR(gap_of("ring", 1024), 1 - (1 + 2 * std::cos(2 * std::numbers::pi / 1024)) / 3, 1e-11);
   EXPECT_NEAR(gap_of("torus", 1024), 0.4 * (1 - std::cos(2 * std::numbers::pi / 32)), 1e-11);
-  // Seconds here; sanitizers and busy machines get more.
-  EXPECT_LT(seconds_between(start, Clock::now()), 120);
+  // About one second; sanitizers take more.
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 60);
 }
 
 TEST(SpectralGap, OfARingIsTheClosedForm) {
