@@ -32,6 +32,7 @@ void add_bench(CLI::App& program, Invocation& invocation);
 void add_plot(CLI::App& program, Invocation& invocation);
 void add_report(CLI::App& program, Invocation& invocation);
 void add_topology(CLI::App& program, Invocation& invocation);
+void add_simulate(CLI::App& program, Invocation& invocation);
 void add_tune(CLI::App& program, Invocation& invocation);
 
 }  // namespace cohort

@@ -83,6 +83,7 @@ int run(int argc, char** argv) {
   add_list(program, invocation);
   add_data(program, invocation);
   add_topology(program, invocation);
+  add_simulate(program, invocation);
   add_tune(program, invocation);
   add_bench(program, invocation);
   add_launch(program, invocation);
