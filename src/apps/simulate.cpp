@@ -7,6 +7,7 @@
 #include "apps/config_flags.h"
 #include "apps/environment.h"
 #include "apps/job_choice.h"
+#include "apps/run_summary.h"
 #include "core/clock.h"
 #include "core/text.h"
 #include "engine/assemble.h"

@@ -126,6 +126,20 @@ TEST_F(TextTraining, GoesOnExactlyAtTheEndOfAnEpoch) {
   expect_exact_resume(run, epoch, false);
 }
 
+TEST_F(TextTraining, GoesOnWithOtherWorkersWhoTakeOverTheColumns) {
+  RunConfig run = config(2, 6);
+  run.iterations = 20;
+  const RunResult straight = run_group(run);
+  const TemporaryFolder store_folder;
+  CheckpointStore store(store_folder.path(), 2);
+  run.iterations = 9;
+  run_group(run, {.store = &store});
+  RunConfig other = config(3, 4);
+  other.iterations = 20;
+  const RunResult resumed = run_group(other, {.store = &store, .resume = true});
+  EXPECT_LT(distance(resumed.parameters[0], straight.parameters[0]), 1e-5);
+}
+
 TEST_F(TextTraining, EvaluatesEveryWordOnceWhoeverDoesIt) {
   std::vector<EvaluationRecord> records;
   for (const int workers : {1, 2, 3}) {
