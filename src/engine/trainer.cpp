@@ -251,7 +251,8 @@ void Trainer::record_steps() {
 
 // Workers that drift apart may lose everything they learned long before a number overflows.
 void Trainer::check_divergence(const std::vector<RankReport>& reports) {
-  constexpr double kFarAbove = 4;
+  constexpr double kFarAbove = 4;   // times the first loss, which may be bad with some models,
+  constexpr double kHopeless = 10;  // but not as bad as this
   double loss = 0;
   std::int64_t samples = 0;
   for (const RankReport& report : reports) {
@@ -261,12 +262,15 @@ void Trainer::check_divergence(const std::vector<RankReport>& reports) {
   if (options_.diverged_loss <= 0 || samples == 0) return;
   loss /= static_cast<double>(samples);
   if (first_loss_ == 0) first_loss_ = loss;
-  if (loss <= std::max(options_.diverged_loss, kFarAbove * first_loss_)) return;
-  throw RunError(
-      fmt::format("training diverged: the mean loss of the last {} steps is {:.4g}, far above that "
-                  "of guessing; lower --lr, lower --consensus-stepsize where the method has one, or "
-                  "send more (a finer --compressor), or use --method choco",
-                  done_ - recorded_, loss));
+  if (loss <= std::clamp(kFarAbove * first_loss_, options_.diverged_loss,
+                         kHopeless * options_.diverged_loss)) {
+    return;
+  }
+  throw RunError(fmt::format(
+      "training diverged: the mean loss of the last {} steps is {:.4g}, far above that "
+      "of guessing; lower --lr, lower --consensus-stepsize where the method has one, or "
+      "send more (a finer --compressor), or use --method choco",
+      done_ - recorded_, loss));
 }
 
 void Trainer::record_ranks(const std::vector<RankReport>& reports) {

@@ -1,0 +1,96 @@
+"""Gossip and compressed gradients, as a user starts them."""
+
+import json
+import signal
+
+import program
+from program import ProgramTest, changed
+from workers_test import NORMALISED, PLAIN, WorkersTest, needs_mpi
+
+CHOCO = ["--method", "choco", "--compressor", "sign", "--consensus-stepsize", "0.3", "--batch", "12"]
+
+
+class Engines(WorkersTest):
+    @needs_mpi
+    def test_threads_tcp_and_mpi_train_the_same_models(self):
+        threads = self.train("threads", *PLAIN, *CHOCO, "--workers", 4, "--quiet")
+        self.cohort("launch", "-n", 4, "--engine", "tcp", "--", "train", "--name", "tcp", *PLAIN,
+                    *CHOCO, "--quiet")
+        self.mpi(2, "train", "--name", "mpi", *PLAIN, *CHOCO, "--workers", 4, "--quiet")
+        for name in ("tcp", "mpi"):
+            self.assert_near(self.folder / "runs" / name, threads, 1e-6)
+        found = self.metrics(threads, "evaluation")[-1]
+        self.assertGreater(found["consensus_distance"], 0)
+
+    def test_bytes_are_those_of_the_compressor(self):
+        sent = {}
+        for compressor in ("none", "sign"):
+            run = self.train(compressor, *PLAIN, *changed(CHOCO, compressor=compressor),
+                             "--workers", 4, "--quiet")
+            sent[compressor] = sum(record["bytes_sent"] for record in self.metrics(run, "step"))
+        self.assertLess(sent["sign"], sent["none"] / 28)
+
+
+class Resume(WorkersTest):
+    def test_a_run_that_was_interrupted_goes_on_to_the_same_bits(self):
+        for method in (CHOCO, ["--method", "dgc", "--compressor", "top-k", "--batch", "12"]):
+            with self.subTest(method[1]):
+                settings = [*changed(NORMALISED, batch=12), *method[:-2], "--workers", 3, "--quiet"]
+                whole = self.train(f"whole-{method[1]}", *settings)
+                name = f"stopped-{method[1]}"
+                process = self.start("train", "--name", name, *settings, "--record-every", 1)
+                self.wait_for_step(process, self.folder / "runs" / name, 10)
+                process.send_signal(signal.SIGINT)
+                self.finish([process], status=130)
+                self.cohort("train", "--resume", f"runs/{name}", "--quiet")
+                self.assert_same_weights(self.folder / "runs" / name, whole)
+
+    def test_with_other_workers_it_says_with_how_many_it_goes_on(self):
+        self.train("a", *PLAIN, *CHOCO, "--workers", 4, "--quiet")
+        said = self.cohort("train", "--resume", "runs/a", "--workers", 2, "--iterations", 80,
+                           status=2).stderr
+        self.assertIn("--workers 4", said)
+
+
+class Trouble(ProgramTest):
+    def refused(self, *arguments, says):
+        said = self.cohort("train", *PLAIN, *arguments, status=2).stderr
+        for text in says:
+            self.assertIn(text, said)
+
+    def test_what_makes_no_sense_is_refused_with_the_reason(self):
+        gossip = ["--workers", 4, "--method"]
+        self.refused(*gossip, "d-psgd", "--compressor", "sign", says=["choco"])
+        self.refused(*gossip, "choco", "--topology", "one-peer-exponential", says=["take exponential"])
+        self.refused(*gossip, "choco", "--topology", "hypercube", "--workers", 6, says=["4 or 8"])
+        self.refused(*gossip, "choco", "--topology", "margulis-expander", "--workers", 8,
+                     says=["4 or 9"])
+        self.refused(*gossip, "choco", "--consensus-stepsize", 0, says=["above 0"])
+        self.refused(*gossip, "choco", "--consensus-stepsize", 1.5, says=["at most 1"])
+        self.refused(*gossip, "choco", "--compressor", "top-k", "--compress-ratio", 1,
+                     says=["compress-ratio"])
+        self.refused(*gossip, "choco", "--topology", "edges", says=["--topology-file"])
+        self.refused(*gossip, "all-reduce", "--compressor", "sign", says=["gossip"])
+        self.refused(*gossip, "dgc", "--compressor", "sign", says=["ef-sign"])
+        self.refused(*gossip, "deep-squeeze", "--compressor", "sign",
+                     says=["--consensus-stepsize"])
+
+    def test_divergence_is_said_with_what_to_lower(self):
+        said = self.cohort("train", *changed(PLAIN, lr=30, iterations=400), "--workers", 4,
+                           *CHOCO[:-2], "--batch", 12, status=1).stderr
+        self.assertIn("lower --lr", said)
+
+
+class Simulate(ProgramTest):
+    def test_many_workers_need_no_thread_each(self):
+        result = self.cohort("simulate", *changed(PLAIN, iterations=4), "--batch", 2, "--workers",
+                             64, "--method", "choco", "--compressor", "sign", "--topology", "torus",
+                             "--json")
+        summary = json.loads(result.stdout)
+        self.assertEqual(summary["steps"], 4)
+        self.assertGreater(summary["bytes_sent"], 0)
+        self.cohort("report", "runs/mlp-100-synthetic-001", "-o", "report.html")
+
+
+if __name__ == "__main__":
+    program.main()
