@@ -1,6 +1,7 @@
 #include <spdlog/fmt/fmt.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "apps/command.h"
@@ -80,8 +81,20 @@ void print_moment(const SimulatedMoment& moment, double seconds) {
   fmt::print(stderr, "{}  [{:.0f} s]\n", line, seconds);
 }
 
+// Settings of real runs that would do nothing here.
+void refuse_idle(const std::vector<std::string>& given) {
+  for (const char* idle :
+       {"init", "target-accuracy", "eval-workers", "batch-norm", "checkpoint-every", "keep",
+        "dump-every", "keep-dumps", "world", "check-replicas", "loader-threads"}) {
+    if (std::find(given.begin(), given.end(), idle) != given.end()) {
+      throw ConfigError("cohort simulate does not know --" + std::string(idle) + ": leave it out");
+    }
+  }
+}
+
 int run_simulate(const SimulateCommand& command, const std::vector<std::string>& arguments) {
   RunConfig config = command.flags.resolve();
+  refuse_idle(command.flags.given());
   check_names(config);
   if (config.engine != "auto" || config.device != "cpu") {
     throw ConfigError(

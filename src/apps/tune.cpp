@@ -94,6 +94,8 @@ void run_tune(TuneFlags& flags) {
   flags.compression.seed = flags.search.seed;
   flags.graph.seed = flags.search.seed;
   const std::unique_ptr<Topology> topology = topologies().make(flags.topology, flags.graph);
+  // As in training: scaled up, its errors would grow for ever.
+  if (flags.compressor == "random-k") flags.compression.biased = true;
   const std::unique_ptr<Compressor> compressor =
       compressors().make(flags.compressor, flags.compression);
   Tuned tuned;

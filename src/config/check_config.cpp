@@ -58,7 +58,9 @@ void check_gossip(const RunConfig& config) {
     throw ConfigError("--lr-scale-by graph counts neighbours, which --method " + method +
                       " has not: use world");
   }
-  if (dgc && !is_one_of(config.compressor, {"none", "top-k", "random-k", "qsgd"})) {
+  only_with(config.compress_warmup_epochs > 0 && !sparse, "compress-warmup-epochs",
+            "--compressor top-k or random-k");
+  if (dgc && !is_one_of(config.compressor, {"top-k", "random-k", "qsgd"})) {
     throw ConfigError("--method dgc takes --compressor top-k, random-k or qsgd, not " +
                       config.compressor + (config.compressor == "sign" ? ": use ef-sign" : ""));
   }

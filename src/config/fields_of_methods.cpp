@@ -288,7 +288,7 @@ std::vector<ConfigField> fields_of_methods() {
        &C::compress_warmup_values,
        "dgc: the ratios of the warm-up, those up to --compress-ratio",
        0,
-       1,
+       kAny,
        {}},
 
       {"job",

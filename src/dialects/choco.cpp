@@ -205,9 +205,9 @@ class Translator {
     config().compress_ratio = flags_.number("compress_ratio", 0, 0.9999999);
     if (largest) return;
     // The original never scaled what it drew, whatever the flag said.
-    config().biased = !flags_.given("is_biased") || flags_.truth("is_biased");
-    if (!config().biased) {
-      note("--is_biased False: what is drawn is scaled up by n/k, which the original never did");
+    config().biased = true;
+    if (flags_.given("is_biased") && !flags_.truth("is_biased")) {
+      note("--is_biased False: what is drawn is not scaled up by n/k, as in the original");
     }
   }
 

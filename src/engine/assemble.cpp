@@ -10,9 +10,9 @@
 #include "core/text.h"
 #include "data/partition.h"
 #include "data/text.h"
-#include "data/text_sets.h"
 #include "engine/device.h"
 #include "engine/generator.h"
+#include "engine/text_settings.h"
 #include "gossip/stepsize.h"
 #include "methods/server_access.h"
 
@@ -92,43 +92,6 @@ OptimizerOptions optimizer_options(const RunConfig& config) {
           .beta1 = config.beta1,
           .beta2 = config.beta2,
           .epsilon = config.epsilon};
-}
-
-// A text's columns are read side by side, so that few are enough; more would begin more often
-// without knowing what came before.
-constexpr std::int64_t kMostTestColumns = 10;
-
-TextRequest text_request(const RunConfig& config) {
-  if (config.eval_split != "test" && !is_text_set(config.data)) {
-    throw ConfigError("--eval-split " + config.eval_split + ": data set '" + config.data +
-                      "' has only a test set to evaluate on");
-  }
-  const int workers = static_cast<int>(std::max<std::int64_t>(1, config.workers));
-  return {.columns = batch_of_all(config, workers),
-          .test_columns = std::min(config.eval_batch, kMostTestColumns),
-          .piece = config.bptt,
-          .lowercase = config.lowercase,
-          .evaluate_validation = config.eval_split == "validation"};
-}
-
-// What has no meaning for a text, whose parts follow each other.
-void check_text_settings(const RunConfig& config) {
-  if (config.method == "swamp") {
-    throw ConfigError(
-        "--method swamp compares models on single samples, which a text has not; use another "
-        "--method, see `cohort list methods`");
-  }
-  if (config.partition != "none") {
-    throw ConfigError("--partition " + config.partition +
-                      ": each worker has columns of its own of a text anyway; leave --partition "
-                      "out");
-  }
-  if (config.accumulate > 1) {
-    throw ConfigError("--accumulate is not for text: give a larger --batch or --bptt");
-  }
-  if (config.target_accuracy > 0) {
-    throw ConfigError("--target-accuracy is not for text, which is judged by its perplexity");
-  }
 }
 
 // Whether every worker goes through the whole training set, in an order of its own.
@@ -328,6 +291,7 @@ void choose_stepsize(RunConfig& config, int workers) {
   }
   StepsizeSearch search;
   search.seed = static_cast<Seed>(config.seed);
+  search.dimension = std::clamp(100000 / workers, 200, 1000);  // a second or two at any size
   const auto compressor = compressors().make(settings.compressor, settings.compression);
   const StepsizeResult found = tune_stepsize(*topology, *compressor, search);
   if (found.gamma == 0) {
@@ -395,9 +359,9 @@ double scaling_batch(const RunConfig& config, const SampleOrder& order, Rank ran
 
 ScheduleOptions schedule_options(const RunConfig& config, const SampleOrder& order, Rank rank) {
   ScheduleOptions options;
-  options.lr = scaled_lr(config.lr, parse_lr_scaling(config.lr_scaling),
-                         scaling_batch(config, order, rank),
-                         static_cast<double>(config.base_batch));
+  options.lr =
+      scaled_lr(config.lr, parse_lr_scaling(config.lr_scaling), scaling_batch(config, order, rank),
+                static_cast<double>(config.base_batch));
   options.total_epochs = order.epochs_at(total_steps(config, order));
   options.step_size = config.lr_step_size;
   options.gamma = config.lr_gamma;
@@ -498,7 +462,9 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   options.dump_every_steps = config.dump_every;
   options.agree_every_steps = config.average_every;
   options.save_each = workers_have_own_state(config.method);
-  options.average_models = models_are_averaged(config.method);
+  // Also where workers that share a model are on their own for a while.
+  options.average_models =
+      models_are_averaged(config.method) || (options.save_each && config.average_every > 1);
   options.evaluate_each = config.eval_workers;
   options.patience = patience(config);
   options.target_accuracy = config.target_accuracy;

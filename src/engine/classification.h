@@ -15,8 +15,8 @@ namespace cohort {
 at::Tensor classification_loss(const Model& model, const at::Tensor& logits,
                                const at::Tensor& labels, double label_smoothing);
 
-// Sums over samples (of text: over words with a label). They stay on the device until they are asked for, so that adding to them
-// does not wait for it.
+// Sums over samples (of text: over words with a label). They stay on the device until they are
+// asked for, so that adding to them does not wait for it.
 class ClassificationSums {
  public:
   struct Values {
@@ -26,8 +26,8 @@ class ClassificationSums {
     std::int64_t samples = 0;
   };
 
-  // `loss` is the batch's mean, `labels` as in classification_loss(). A logit that is not a number never counts as right; of equal
-  // logits the first class wins, as in argmax.
+  // `loss` is the batch's mean, `labels` as in classification_loss(). A logit that is not a number
+  // never counts as right; of equal logits the first class wins, as in argmax.
   void add(const at::Tensor& loss, const at::Tensor& logits, const at::Tensor& labels);
 
   Values values() const;
@@ -35,7 +35,8 @@ class ClassificationSums {
 
  private:
   Values host_;
-  at::Tensor device_;  // loss, top1, top5, samples of what was added on a device; undefined if nothing was
+  at::Tensor
+      device_;  // loss, top1, top5, samples of what was added on a device; undefined if nothing was
 };
 
 }  // namespace cohort

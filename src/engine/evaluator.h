@@ -24,9 +24,9 @@ struct EvaluatorOptions {
   BatchPlacement placement = {};
 };
 
-// Each worker evaluates its part of the samples (of the columns of a text), and all get the result of the whole. Their models
-// must be equal. The model is in training mode again afterwards if it was before; its parameters
-// and statistics do not change.
+// Each worker evaluates its part of the samples (of the columns of a text), and all get the result
+// of the whole. Their models must be equal. The model is in training mode again afterwards if it
+// was before; its parameters and statistics do not change.
 Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions& options,
                     const WorkerGroup& group = {});
 

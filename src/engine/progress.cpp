@@ -29,9 +29,11 @@ std::string duration_text(double seconds) {
 std::string evaluation_text(const EvaluationRecord& record, bool text) {
   const std::string perplexity =
       text ? fmt::format("  perplexity {:.2f}", std::exp(record.loss)) : "";
+  const std::string whose =
+      record.split == "worker" ? fmt::format("worker {} test", record.rank) : record.split;
   return fmt::format(
       "epoch {:.4g}  {} loss {:.4f}{}  top-1 {:.2f}%  top-5 {:.2f}%  [{} after start]",
-      record.epoch, record.split, record.loss, perplexity, 100 * record.top1, 100 * record.top5,
+      record.epoch, whose, record.loss, perplexity, 100 * record.top1, 100 * record.top5,
       duration_text(record.time_seconds));
 }
 

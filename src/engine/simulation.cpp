@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "engine/assemble.h"
+#include "engine/divergence.h"
 #include "engine/training_step.h"
 #include "methods/flat_model.h"
 
@@ -266,6 +267,13 @@ class Simulation::Implementation {
       seat.sums.reset();
     }
     now.loss = loss / static_cast<double>(now.samples);
+    if (first_loss_ == 0) first_loss_ = now.loss;
+    const auto classes = static_cast<double>(data_.train->class_names().size());
+    if (!(now.loss <= divergence_limit(4 * std::log(std::max(2.0, classes)), first_loss_))) {
+      throw RunError("training diverged: the mean loss is " + std::to_string(now.loss) +
+                     " at step " + std::to_string(done) +
+                     "; lower --lr or --consensus-stepsize, or send more");
+    }
     now.accuracy = right / static_cast<double>(now.samples);
     now.bytes_sent = std::exchange(sent_, 0);
     const std::vector<double> mean = mean_model();
@@ -306,6 +314,7 @@ class Simulation::Implementation {
   std::unique_ptr<SampleOrder> order_;  // of all workers together; null: each has its own
   TrainerOptions options_;
   std::uint64_t sent_ = 0;
+  double first_loss_ = 0;
 };
 
 Simulation::Simulation(const RunConfig& config, const DataSplits& data)

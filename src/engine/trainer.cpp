@@ -15,6 +15,7 @@
 #include "engine/averaged_model.h"
 #include "engine/carried_state.h"
 #include "engine/checkpointing.h"
+#include "engine/divergence.h"
 #include "methods/server_log.h"
 
 namespace cohort {
@@ -59,6 +60,7 @@ void Trainer::resume(const LoadedCheckpoint& checkpoint) {
                   parts_.replica);
     states_ = states_from(checkpoint, parts_.group.size());
   } else {
+    if (options_.save_each) require_no_states(checkpoint);
     restore(checkpoint, parts_.replica, parts_.method);
   }
   carried_ = carried_of(checkpoint);
@@ -165,6 +167,8 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
   while (done_ < options_.total_steps && !stopping_ && !target_reached() && !finished()) {
     one_step(loader, step);
     if (done_ % options_.agree_every_steps == 0) {
+      const StopWatch watch(
+          times_.exchange_seconds);  // the slowest is waited for here, if not before
       stopping_ = parts_.group.any(stop);
     } else if (stop && !stop_noted_) {
       parts_.progress.note(
@@ -251,8 +255,6 @@ void Trainer::record_steps() {
 
 // Workers that drift apart may lose everything they learned long before a number overflows.
 void Trainer::check_divergence(const std::vector<RankReport>& reports) {
-  constexpr double kFarAbove = 4;   // times the first loss, which may be bad with some models,
-  constexpr double kHopeless = 10;  // but not as bad as this
   double loss = 0;
   std::int64_t samples = 0;
   for (const RankReport& report : reports) {
@@ -262,10 +264,7 @@ void Trainer::check_divergence(const std::vector<RankReport>& reports) {
   if (options_.diverged_loss <= 0 || samples == 0) return;
   loss /= static_cast<double>(samples);
   if (first_loss_ == 0) first_loss_ = loss;
-  if (loss <= std::clamp(kFarAbove * first_loss_, options_.diverged_loss,
-                         kHopeless * options_.diverged_loss)) {
-    return;
-  }
+  if (loss <= divergence_limit(options_.diverged_loss, first_loss_)) return;
   throw RunError(fmt::format(
       "training diverged: the mean loss of the last {} steps is {:.4g}, far above that "
       "of guessing; lower --lr, lower --consensus-stepsize where the method has one, or "

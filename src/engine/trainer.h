@@ -148,7 +148,7 @@ class Trainer {
   Clock::time_point start_;
   ClassificationSums sums_;  // since the last record
   StepTimes times_;
-  double first_loss_ = 0;  // the mean over the first record of this sitting; 0: none yet
+  double first_loss_ = 0;            // the mean over the first record of this sitting; 0: none yet
   Traffic traffic_;                  // at the last record
   Traffic apart_;                    // that was for checkpoints
   std::vector<WorkerState> states_;  // of the workers, that the first one goes on from

@@ -105,7 +105,7 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
       options_(trainer_options(config, *model_, order_, place_of(member))),
       schedule_(build_schedule(config, order_, member.rank)) {
   check_partition(config, member.size, setup.resume);
-  if (averages_) {
+  if (workers_have_own_state(config.method)) {
     constexpr double kFarAbove = 4;  // times the loss of guessing
     const auto classes = static_cast<double>(data.train->class_names().size());
     options_.diverged_loss = kFarAbove * std::log(std::max(2.0, classes));

@@ -2,6 +2,7 @@
 
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -98,7 +99,20 @@ std::string name_of(std::size_t worker, const char* what) {
   return "worker " + std::to_string(worker) + "/" + what;
 }
 
+std::size_t saved_workers(const LoadedCheckpoint& checkpoint) {
+  std::size_t saved = 0;
+  while (checkpoint.state.find(name_of(saved, "values")) != nullptr) ++saved;
+  return saved;
+}
+
 }  // namespace
+
+void require_no_states(const LoadedCheckpoint& checkpoint) {
+  const std::size_t saved = saved_workers(checkpoint);
+  if (saved == 0) return;
+  throw ConfigError("each worker of this run has a state of its own: it goes on with --workers " +
+                    std::to_string(saved) + ", not 1");
+}
 
 WorkerState pack_worker(Replica& replica, UpdateMethod& method) {
   WorkerState state;
@@ -155,14 +169,11 @@ std::vector<TensorView> state_tensors(const std::vector<WorkerState>& states) {
 std::vector<WorkerState> states_from(const LoadedCheckpoint& checkpoint, int workers) {
   const std::string source = (checkpoint.folder / "state.safetensors").string();
   std::vector<WorkerState> states(static_cast<std::size_t>(workers));
-  const auto known = [&](std::size_t worker) {
-    return checkpoint.state.find(name_of(worker, "values")) != nullptr;
-  };
-  std::size_t saved = 0;
-  while (known(saved)) ++saved;
-  if (saved > 0 && saved != states.size()) {
+  const std::size_t saved = saved_workers(checkpoint);
+  if (saved != states.size()) {
     throw ConfigError("each worker of this run has a state of its own: it goes on with --workers " +
-                      std::to_string(saved) + ", not " + std::to_string(workers));
+                      std::to_string(std::max<std::size_t>(1, saved)) + ", not " +
+                      std::to_string(workers));
   }
   for (std::size_t worker = 0; worker < states.size(); ++worker) {
     const TensorView* values = checkpoint.state.find(name_of(worker, "values"));

@@ -33,5 +33,7 @@ WorkerState scatter_states(std::vector<WorkerState> all, Transport& messages, De
 // there are those of another number of workers, FileError when there are none.
 std::vector<TensorView> state_tensors(const std::vector<WorkerState>& states);
 std::vector<WorkerState> states_from(const LoadedCheckpoint& checkpoint, int workers);
+// Throws ConfigError when the checkpoint is of several workers, which one cannot go on with.
+void require_no_states(const LoadedCheckpoint& checkpoint);
 
 }  // namespace cohort

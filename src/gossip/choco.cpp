@@ -12,9 +12,7 @@ class Choco final : public GossipAlgorithm {
       : stepsize_(static_cast<float>(options.stepsize)),
         estimates_(options.rank, options.numel, options.codec) {}
 
-  void start(std::span<const float> x) override {
-    estimates_.start(std::vector<float>(x.size(), 0.0F));
-  }
+  void start(std::span<const float> x) override { estimates_.start(x); }
 
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
     add_scaled(x, stepsize_, estimates_.pull());

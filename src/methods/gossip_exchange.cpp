@@ -11,8 +11,10 @@ namespace cohort {
 namespace {
 
 constexpr Tag kGossipTag = 0x676f;
-// Who has not been heard of for so long is asked, which also shows whether he is still there.
-constexpr std::chrono::milliseconds kAskAfter{500};
+constexpr std::chrono::milliseconds kLookAfter{200};  // whether those awaited are still there
+// Who has not been heard of for so long is asked to repeat himself, then again after twice as long:
+// late ones answer every question.
+constexpr std::chrono::seconds kAskAfter{10};
 
 }  // namespace
 
@@ -74,13 +76,19 @@ void GossipExchange::run() {
 
 void GossipExchange::carry() {
   const Deadline deadline = deadline_in(options_.patience);
+  std::chrono::nanoseconds pause = kAskAfter;
+  Deadline ask_at = deadline_in(pause);
   send_all();
   while (!node_.complete()) {
-    auto message = transport_.receive_any(kGossipTag, std::min(deadline, deadline_in(kAskAfter)));
+    auto message = transport_.receive_any(kGossipTag, std::min(deadline, deadline_in(kLookAfter)));
     if (message) {
       node_.on_frame(message->from, std::move(message->payload));
     } else if (Clock::now() < deadline) {
+      leave_out_the_gone();
+      if (Clock::now() < ask_at) continue;
       node_.ask();
+      pause *= 2;
+      ask_at = deadline_in(pause);
     } else {
       std::vector<std::string> late;
       for (const Rank rank : node_.awaited()) late.push_back(std::to_string(rank));
@@ -102,14 +110,25 @@ void GossipExchange::send_all() {
       try {
         transport_.send(one.to, kGossipTag, *one.frame, deadline_in(options_.patience));
       } catch (const PeerError& error) {
-        node_.on_lost(one.to);
-        if (options_.note) {
-          options_.note("going on without rank " + std::to_string(one.to) +
-                        ", whose weight its neighbours keep: " + error.what());
-        }
+        leave_out(one.to, error.what());
       }
     }
   }
+}
+
+void GossipExchange::leave_out_the_gone() {
+  for (const Rank rank : node_.awaited()) {
+    const std::string why = transport_.gone(rank);
+    if (!why.empty()) leave_out(rank, "it " + why);
+  }
+  send_all();
+}
+
+void GossipExchange::leave_out(Rank rank, const std::string& why) {
+  node_.on_lost(rank);
+  if (!options_.note) return;
+  options_.note("going on without rank " + std::to_string(rank) +
+                ", whose weight its neighbours keep: " + why);
 }
 
 }  // namespace cohort

@@ -41,6 +41,8 @@ class GossipExchange {
   void run();
   void carry();
   void send_all();
+  void leave_out_the_gone();
+  void leave_out(Rank rank, const std::string& why);
 
   GossipNode& node_;
   Transport& transport_;

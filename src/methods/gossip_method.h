@@ -7,7 +7,7 @@
 // optimizer's state stays with its rank. All ranks begin with the first one's model.
 //
 // Cost of a round: one message to each neighbour, as long as the compressor makes it, plus 24
-// bytes; nobody waits for anybody but its neighbours. Alone it is local training.
+// bytes. Alone it is local training.
 #pragma once
 
 #include <memory>

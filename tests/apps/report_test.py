@@ -80,7 +80,7 @@ class Reports(ReportTest):
         self.run_directory("t10", accuracy=0.85, shocks=(6, 9), **{"pull-probability": 1.0})
         self.run_directory("t3", accuracy=0.949, last_version=0.4, **{"pull-probability": 0.0})
         result, texts = self.report("runs")
-        self.assertEqual(result.stdout, "a.html: 3 runs\n")
+        self.assertRegex(result.stdout, r"\ARun .*\nt2 .*\nt3 .*\nt10 .*\n\na.html: 3 runs\n\Z")
         self.assertEqual(result.stderr, "")
         rows = [cell for cell in texts["td"] if re.fullmatch(r"t\d+", cell)]
         self.assertEqual(rows, ["t2", "t3", "t10"], "numbers count as numbers")

@@ -160,9 +160,6 @@ void compare(const WorldOptions& options, int steps, double tolerance) {
   Reference reference{options, Matrix(1), {}, {}, {}};
   for (const auto& x : world.x) reference.x.push_back(wide(x));
   reference.hat = reference.x;
-  if (options.algorithm == "choco") {
-    reference.hat.assign(reference.x.size(), Vector(reference.x[0].size()));
-  }
   reference.error.assign(reference.x.size(), Vector(reference.x[0].size()));
   world.start();
   for (int step = 0; step < steps; ++step) {

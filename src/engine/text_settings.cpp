@@ -1,0 +1,51 @@
+#include "engine/text_settings.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/error.h"
+#include "data/text_sets.h"
+#include "engine/assemble.h"
+
+namespace cohort {
+namespace {
+
+// A text's columns are read side by side, so that few are enough; more would begin more often
+// without knowing what came before.
+constexpr std::int64_t kMostTestColumns = 10;
+
+}  // namespace
+
+TextRequest text_request(const RunConfig& config) {
+  if (config.eval_split != "test" && !is_text_set(config.data)) {
+    throw ConfigError("--eval-split " + config.eval_split + ": data set '" + config.data +
+                      "' has only a test set to evaluate on");
+  }
+  const int workers = static_cast<int>(std::max<std::int64_t>(1, config.workers));
+  return {.columns = batch_of_all(config, workers),
+          .test_columns = std::min(config.eval_batch, kMostTestColumns),
+          .piece = config.bptt,
+          .lowercase = config.lowercase,
+          .evaluate_validation = config.eval_split == "validation"};
+}
+
+void check_text_settings(const RunConfig& config) {
+  if (config.method == "swamp") {
+    throw ConfigError(
+        "--method swamp compares models on single samples, which a text has not; use another "
+        "--method, see `cohort list methods`");
+  }
+  if (config.partition != "none") {
+    throw ConfigError("--partition " + config.partition +
+                      ": each worker has columns of its own of a text anyway; leave --partition "
+                      "out");
+  }
+  if (config.accumulate > 1) {
+    throw ConfigError("--accumulate is not for text: give a larger --batch or --bptt");
+  }
+  if (config.target_accuracy > 0) {
+    throw ConfigError("--target-accuracy is not for text, which is judged by its perplexity");
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,16 @@
+// How settings apply to a text.
+#pragma once
+
+#include "config/run_config.h"
+#include "data/registry.h"
+
+namespace cohort {
+
+// How the data set is to be cut if it is text. Throws ConfigError when another set is asked for
+// what only texts have.
+TextRequest text_request(const RunConfig& config);
+
+// Throws ConfigError for settings that have no meaning for a text, whose parts follow each other.
+void check_text_settings(const RunConfig& config);
+
+}  // namespace cohort
