@@ -237,11 +237,12 @@ TEST(ChocoMethod, FollowsFromOptimizerAndTopology) {
     EXPECT_TRUE(config.eval_workers);
     EXPECT_EQ(config.overlap, method != "d-psgd") << method;
   }
-  const std::map<std::string, std::string> central = {{"sgd", "all-reduce"},
-                                                      {"adamw", "all-reduce"},
-                                                      {"ef_sign_sgd", "ef-sign"},
-                                                      {"sign_sgd", "sign-sgd"},
-                                                      {"dgc", "dgc"}};
+  const std::map<std::string, std::string> central = {
+      {"sgd", "all-reduce"},
+      {"adamw", "all-reduce"},
+      {"ef_sign_sgd", "ef-sign"},
+      {"sign_sgd", "sign-sgd"},
+      {"dgc --comm_op compress_top_k --compress_ratio 0.9", "dgc"}};
   for (const auto& [optimizer, method] : central) {
     EXPECT_EQ(config_of("--n_mpi_process 8 --optimizer " + optimizer).method, method);
   }

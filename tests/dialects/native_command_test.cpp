@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -48,7 +49,7 @@ TEST(NativeCommand, GivesBackTheSameConfiguration) {
       }
       void operator()(bool RunConfig::*member) const { config.*member = !(config.*member); }
       void operator()(std::vector<double> RunConfig::*member) const {
-        config.*member = {1, 2.5, 1e-9};
+        config.*member = {1, std::min(2.5, field.high), 1e-9};
       }
     };
     std::visit(Change{config, field}, field.member);
