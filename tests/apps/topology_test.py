@@ -132,7 +132,8 @@ class TuneTest(ProgramTest):
                       refusal("--topology", "one-peer-exponential", "--compressor", "sign"))
         self.assertIn("did you mean 'top-k'?", refusal("--compressor", "topk"))
         self.assertIn("below 1", refusal("--compressor", "top-k", "--compress-ratio", 1))
-        self.assertIn("drift apart", refusal("--compressor", "random-k", status=1))
+        self.assertIn("drift apart",
+                      refusal("--compressor", "qsgd", "--quantize-bits", 1, status=1))
 
 
 if __name__ == "__main__":
