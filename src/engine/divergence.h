@@ -2,15 +2,23 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 
 namespace cohort {
 
-// `far_above_guessing`: a multiple of the loss of guessing. Some models begin worse than by
+// The limit for a classifier that has not said yet how it begins.
+inline double far_above_guessing(std::size_t classes) {
+  constexpr double kFarAbove = 4;
+  return kFarAbove * std::log(std::max(2.0, static_cast<double>(classes)));
+}
+
+// `above_guessing` as above. Some models begin worse than by
 // guessing, so the first loss counts too, unless it is hopeless itself.
-inline double divergence_limit(double far_above_guessing, double first_loss) {
+inline double divergence_limit(double above_guessing, double first_loss) {
   constexpr double kFarAbove = 4;
   constexpr double kHopeless = 10;
-  return std::clamp(kFarAbove * first_loss, far_above_guessing, kHopeless * far_above_guessing);
+  return std::clamp(kFarAbove * first_loss, above_guessing, kHopeless * above_guessing);
 }
 
 }  // namespace cohort

@@ -26,6 +26,7 @@ struct SimulatedWorker {
   std::int64_t updates = 0;
   std::unique_ptr<GossipNode> node;
   std::unique_ptr<SampleOrder> order;  // null: all share one
+  std::unique_ptr<LearningRate> schedule;
   std::vector<std::pair<Rank, std::shared_ptr<const Bytes>>> inbox;
   std::vector<GossipNode::Outgoing> outbox;
 };
@@ -129,6 +130,7 @@ class Simulation::Implementation {
         // It cannot be moved: made in its place.
         worker.order.reset(new SampleOrder(sample_order(config_, *data_.train, {rank, size_, 0})));
       }
+      worker.schedule = build_schedule(config_, order(), rank);
     }
   }
 
@@ -204,7 +206,7 @@ class Simulation::Implementation {
         worker.order ? worker.order->samples_of_all(step) : static_cast<std::int64_t>(all.size());
     TrainingStepOptions options = options_.step;
     options.rank = rank;
-    StepInfo info{step, build_schedule(config_, order(), rank)->at(order().epochs_at(step))};
+    StepInfo info{step, worker.schedule->at(order().epochs_at(step))};
     info.epoch = order().epochs_at(step);
     TrainingStep(*seat.model, replica, *seat.method, options)
         .run(batch_of(seat, own), samples, info, seat.sums, seat.times);
@@ -256,7 +258,7 @@ class Simulation::Implementation {
     SimulatedMoment now;
     now.step = done;
     now.epoch = order().epochs_at(done);
-    now.lr = build_schedule(config_, order())->at(order().epochs_at(done - 1));
+    now.lr = workers_[0].schedule->at(order().epochs_at(done - 1));
     double loss = 0;
     double right = 0;
     for (Seat& seat : seats_) {
@@ -268,8 +270,8 @@ class Simulation::Implementation {
     }
     now.loss = loss / static_cast<double>(now.samples);
     if (first_loss_ == 0) first_loss_ = now.loss;
-    const auto classes = static_cast<double>(data_.train->class_names().size());
-    if (!(now.loss <= divergence_limit(4 * std::log(std::max(2.0, classes)), first_loss_))) {
+    const double guessing = far_above_guessing(data_.train->class_names().size());
+    if (!(now.loss <= divergence_limit(guessing, first_loss_))) {
       throw RunError("training diverged: the mean loss is " + std::to_string(now.loss) +
                      " at step " + std::to_string(done) +
                      "; lower --lr or --consensus-stepsize, or send more");

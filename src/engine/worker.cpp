@@ -16,6 +16,7 @@
 
 #include "core/error.h"
 #include "engine/checkpointing.h"
+#include "engine/divergence.h"
 #include "methods/bucket_exchange.h"
 #include "methods/server_access.h"
 #include "methods/server_log.h"
@@ -106,9 +107,7 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
       schedule_(build_schedule(config, order_, member.rank)) {
   check_partition(config, member.size, setup.resume);
   if (workers_have_own_state(config.method)) {
-    constexpr double kFarAbove = 4;  // times the loss of guessing
-    const auto classes = static_cast<double>(data.train->class_names().size());
-    options_.diverged_loss = kFarAbove * std::log(std::max(2.0, classes));
+    options_.diverged_loss = far_above_guessing(data.train->class_names().size());
   }
   if (member.rank == 0 && !config.init.empty() && setup.resume == nullptr) {
     notes_ = initialize_from(config.init, *model_);

@@ -8,38 +8,15 @@
 namespace cohort {
 namespace {
 
-class Dcd final : public GossipAlgorithm {
+class Dcd final : public EstimatingAlgorithm {
  public:
-  explicit Dcd(const GossipOptions& options)
-      : estimates_(options.rank, options.numel, options.codec) {}
-
-  void start(std::span<const float> x) override { estimates_.start(x); }
+  using EstimatingAlgorithm::EstimatingAlgorithm;
 
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
-    add_scaled(x, 1.0F, estimates_.pull());
-    estimates_.send(x, round, message);
-    std::copy(estimates_.own().begin(), estimates_.own().end(), x.begin());
+    add_scaled(x, 1.0F, estimates().pull());
+    estimates().send(x, round, message);
+    std::copy(estimates().own().begin(), estimates().own().end(), x.begin());
   }
-
-  void receive(const Neighbour& from, const GossipRound& round,
-               std::span<const std::byte> message) override {
-    estimates_.receive(from, round, message);
-  }
-
-  void conclude(std::span<float>) override {}
-  bool answers_before_gradient() const override { return false; }
-
-  bool remembers_neighbours() const override { return true; }
-  std::span<const float> own_estimate() const override { return estimates_.own(); }
-  void forget_neighbours() override { estimates_.forget_neighbours(); }
-  void take_estimate(const Neighbour& of, std::span<const float> estimate) override {
-    estimates_.take(of, estimate);
-  }
-
-  std::vector<State> state() override { return estimates_.state(); }
-
- private:
-  Estimates estimates_;
 };
 
 }  // namespace

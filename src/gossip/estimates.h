@@ -37,4 +37,32 @@ class Estimates {
   std::vector<float> difference_;
 };
 
+// What the two have in common; they differ in what a round does to the parameters.
+class EstimatingAlgorithm : public GossipAlgorithm {
+ public:
+  explicit EstimatingAlgorithm(const GossipOptions& options)
+      : estimates_(options.rank, options.numel, options.codec) {}
+
+  void start(std::span<const float> x) override { estimates_.start(x); }
+  void receive(const Neighbour& from, const GossipRound& round,
+               std::span<const std::byte> message) override {
+    estimates_.receive(from, round, message);
+  }
+  void conclude(std::span<float>) override {}
+  bool answers_before_gradient() const override { return false; }
+  bool remembers_neighbours() const override { return true; }
+  std::span<const float> own_estimate() const override { return estimates_.own(); }
+  void forget_neighbours() override { estimates_.forget_neighbours(); }
+  void take_estimate(const Neighbour& of, std::span<const float> estimate) override {
+    estimates_.take(of, estimate);
+  }
+  std::vector<State> state() override { return estimates_.state(); }
+
+ protected:
+  Estimates& estimates() { return estimates_; }
+
+ private:
+  Estimates estimates_;
+};
+
 }  // namespace cohort
