@@ -49,24 +49,42 @@ std::string differences(const json& first, const json& other) {
   return join(found, ", ");
 }
 
+constexpr const char* kSameCommand = "Start all with the same command and the same program";
+
+json settings_of(const RunConfig& config) {
+  json own = to_json(config);
+  own["version of cohort"] = version();
+  own["version of libtorch"] = libtorch_version();
+  return own;
+}
+
+std::string other_than_first(std::size_t process, const std::string& what, const std::string& found,
+                             const std::string& advice) {
+  return "process " + std::to_string(process) + " has other " + what + " than process 0: " + found +
+         ". " + advice;
+}
+
 void require_same(Collectives& processes, const json& own, const std::string& what,
                   const std::string& advice) {
   const std::vector<json> all = gather(processes, own);
   for (std::size_t process = 1; process < all.size(); ++process) {
     const std::string found = differences(all[0], all[process]);
     if (found.empty()) continue;
-    throw ConfigError("process " + std::to_string(process) + " has other " + what +
-                      " than process 0: " + found + ". " + advice);
+    throw ConfigError(other_than_first(process, what, found, advice));
   }
 }
 
 }  // namespace
 
 void require_same_settings(Collectives& processes, const RunConfig& config) {
-  json own = to_json(config);
-  own["version of cohort"] = version();
-  own["version of libtorch"] = libtorch_version();
-  require_same(processes, own, "settings", "Start all with the same command and the same program");
+  require_same(processes, settings_of(config), "settings", kSameCommand);
+}
+
+std::string settings_text(const RunConfig& config) { return settings_of(config).dump(); }
+
+void require_same_settings(const std::string& first, int process, const RunConfig& config) {
+  const std::string found = differences(json::parse(first), settings_of(config));
+  if (!found.empty()) throw ConfigError(other_than_first(process, "settings", found, kSameCommand));
 }
 
 void require_same_data(Collectives& processes, const DataSplits& data) {

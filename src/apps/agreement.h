@@ -12,6 +12,9 @@ namespace cohort {
 // All processes call each of these together; when one differs from the first, all throw
 // ConfigError naming it and what differs.
 void require_same_settings(Collectives& processes, const RunConfig& config);
+// The same for one that comes back: `first` is what settings_text() gave in process 0.
+std::string settings_text(const RunConfig& config);
+void require_same_settings(const std::string& first, int process, const RunConfig& config);
 void require_same_data(Collectives& processes, const DataSplits& data);
 
 // What process 0 says; the others' own text is ignored.

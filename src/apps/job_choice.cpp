@@ -34,7 +34,7 @@ void check_names(const RunConfig& config) {
 }
 
 std::unique_ptr<Job> join_job(RunConfig& config, const std::vector<std::string>& addresses,
-                              int process) {
+                              int process, bool returns) {
   if (config.engine == "auto") config.engine = default_engine();
   engines().find(config.engine);
   const int processes = launched_processes();
@@ -56,6 +56,12 @@ std::unique_ptr<Job> join_job(RunConfig& config, const std::vector<std::string>&
   JobOptions options;
   options.workers = static_cast<int>(config.workers);
   options.messages = workers_have_own_state(config.method);
+  options.outlives_losses = models_are_averaged(config.method);
+  options.returns = returns;
+  if (returns && (config.engine != "tcp" || !options.outlives_losses)) {
+    throw ConfigError("--rejoin is for gossip with --engine tcp: other jobs end with the first " +
+                      std::string("process that is lost, and go on with --resume"));
+  }
   if (config.engine == "tcp") {
     options.job = config.job;
     options.meet = config.meet;

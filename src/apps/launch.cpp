@@ -17,6 +17,7 @@
 #include "launch/local_processes_servers.h"
 #include "launch/mpirun.h"
 #include "launch/supervise.h"
+#include "methods/update_method.h"
 #include "storage/file.h"
 
 namespace cohort {
@@ -36,6 +37,7 @@ struct Flags {
   LaunchRequest request;
   int servers = 0;
   std::string state_dir;
+  int restarts = kRestarts;
   bool dry_run = false;
 };
 
@@ -82,16 +84,6 @@ int dry_run(const std::vector<LocalProcess>& processes) {
   return 0;
 }
 
-int run_local(const Flags& flags) {
-  const LocalJobRequest request{.processes = flags.request.processes,
-                                .program = flags.request.program,
-                                .arguments = flags.request.arguments};
-  const std::vector<LocalProcess> job = local_job(request);
-  if (flags.dry_run) return dry_run(job);
-  watch_launch_signals();
-  return run_local_job(job, local_control());
-}
-
 // The method that a train command asks for: by flag, or in the settings it takes over.
 std::string method_in(const std::vector<std::string>& arguments) {
   if (const std::string method = value_in(arguments, "--method"); !method.empty()) return method;
@@ -102,6 +94,20 @@ std::string method_in(const std::vector<std::string>& arguments) {
   RunConfig config;
   if (!file.empty()) merge_json(config, read_text_file(file, 1 << 20), file);
   return config.method;
+}
+
+int run_local(const Flags& flags) {
+  const LocalJobRequest request{.processes = flags.request.processes,
+                                .program = flags.request.program,
+                                .arguments = flags.request.arguments};
+  const std::vector<LocalProcess> job = local_job(request);
+  if (flags.dry_run) return dry_run(job);
+  watch_launch_signals();
+  LocalSurvival survival;
+  survival.go_on =
+      request.arguments.front() == "train" && models_are_averaged(method_in(request.arguments));
+  survival.restarts = flags.restarts;
+  return run_local_job(job, local_control(), survival);
 }
 
 // A server of --method swamp judges models, so it has to know all that the workers know.
@@ -124,7 +130,8 @@ int run_servers(const Flags& flags) {
                               .workers = flags.request.processes,
                               .program = flags.request.program,
                               .arguments = flags.request.arguments,
-                              .state_dir = flags.state_dir};
+                              .state_dir = flags.state_dir,
+                              .restarts = flags.restarts};
   if (method_in(request.arguments) == "swamp") {
     if (flags.servers != 1) {
       throw ConfigError("--method swamp has one server, which keeps the best model: --servers 1");
@@ -194,6 +201,12 @@ void add_launch(CLI::App& program, Invocation& invocation) {
       ->check(CLI::Range(0, 1024));
   command->add_option("--state-dir", flags->state_dir,
                       "where the servers keep snapshots; default: a folder for this job alone");
+  command
+      ->add_option("--restarts", flags->restarts,
+                   "how often servers, and workers that gossip over tcp, are started again when a "
+                   "signal ended them")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
   command->add_option("--hosts", request.hosts_file,
                       "file with a line for each host: node1 slots=4; default: this machine");
   command

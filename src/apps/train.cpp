@@ -21,6 +21,9 @@ struct TrainCommand {
         ->capture_default_str();
     command.add_option("--resume", resume, "go on with the run in this directory")
         ->type_name("DIR");
+    command.add_flag("--rejoin", rejoin,
+                     "this process was lost, and those with whom it gossiped over tcp go on: take "
+                     "part again");
     command.add_flag("--json", json, "print the summary as JSON on standard output");
     command.add_flag("--quiet", quiet, "no progress");
     command.add_option("--failpoints", failpoints, "")->group("");
@@ -30,6 +33,7 @@ struct TrainCommand {
   std::string name;
   std::string runs_dir = "runs";
   std::string resume;
+  bool rejoin = false;
   std::string failpoints;
   bool json = false;
   bool quiet = false;
@@ -75,6 +79,7 @@ int run_train(const TrainCommand& command, const std::vector<std::string>& argum
   request.name = command.name;
   request.runs_dir = command.runs_dir;
   request.resume = command.resume;
+  request.rejoin = command.rejoin;
   request.json = command.json;
   request.quiet = command.quiet;
   return train(resolve_config(command), request, arguments);

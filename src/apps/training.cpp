@@ -191,29 +191,43 @@ class Training {
 
   int run() {
     Collectives& processes = job_.between_processes();
-    require_same_settings(processes, config_);
+    const std::string settings = settings_text(config_);
+    if (request_.rejoin) {
+      take_what_was_told();
+    } else {
+      require_same_settings(processes, config_);
+    }
     check_method_suits(config_, job_);
-    // Found by the first alone: another host's arithmetic may differ in the last digit.
-    if (job_.process() == 0) choose_stepsize(config_, job_.size());
-    config_.consensus_stepsize = from_first_process(processes, config_.consensus_stepsize);
     data_ = open_data(config_, data_search_path());
     if (request_.complete) request_.complete(config_, *data_);
     require_same_data(processes, *data_);
     const auto model = build_model(config_, *data_->train, InitialWeights::kLater);
+    // Found by the first alone: another host's arithmetic may differ in the last digit.
+    if (job_.process() == 0) choose_stepsize(config_, job_.size(), largest_tensor(*model));
+    config_.consensus_stepsize = from_first_process(processes, config_.consensus_stepsize);
     set_compute_threads(config_, *model, job_.host_size());
     check_workers(config_, *data_, job_.size(), {job_.first_rank(), job_.local_size()});
     // Read once more by the worker that needs it: here only to know that it can be.
     if (!config_.init.empty() && request_.resume.empty()) initialize_from(config_.init, *model);
     if (job_.process() == 0) prepare_run(*model);
-    resume_ = resume_point_from(
-        from_first_process(processes, files_ ? resume_text(*files_, config_) : ""));
+    if (!request_.rejoin) {
+      const std::string resume =
+          from_first_process(processes, files_ ? resume_text(*files_, config_) : "");
+      resume_ = resume_point_from(resume);
+      job_.tell_returning(nlohmann::json{
+          {"settings", settings},
+          {"consensus-stepsize", config_.consensus_stepsize},
+          {"resume", resume}}.dump());
+    }
     auto members = job_.join();
     watch_signals();
     start_dumps();
     const std::optional<ServerAccess> servers = reach_servers();
+    WorkerSetup setup(resume_ ? &*resume_ : nullptr, servers ? &*servers : nullptr);
+    setup.enters = request_.rejoin;
+    setup.note = say;
     run_workers(
-        config_, *data_, members, {resume_ ? &*resume_ : nullptr, servers ? &*servers : nullptr},
-        [&](Worker& worker) { train_one(worker); },
+        config_, *data_, members, setup, [&](Worker& worker) { train_one(worker); },
         [](const std::string& text) {
           fmt::print(stderr, "cohort: {}\n", text);
           std::fflush(nullptr);
@@ -225,13 +239,26 @@ class Training {
     finish_dumps();
     if (files_) finish();
     // A launcher ends the whole job when one process ends with another status than 0.
-    processes.barrier(deadline_in(std::chrono::minutes(5)));
+    if (!job_.outlives_losses()) processes.barrier(deadline_in(std::chrono::minutes(5)));
     if (outcome_.reason != StopReason::kInterrupted) return 0;
     job_.skip_farewell();
     return kInterrupted;
   }
 
  private:
+  // Of a process that is back: whether it is of the same run, and what was found out before.
+  void take_what_was_told() {
+    try {
+      const auto told = nlohmann::json::parse(job_.told());
+      require_same_settings(told.at("settings"), job_.process(), config_);
+      config_.consensus_stepsize = told.at("consensus-stepsize");
+      resume_ = resume_point_from(told.at("resume"));
+    } catch (const nlohmann::json::exception& error) {
+      throw PeerError(std::string("process 0 told something else than the run's settings: ") +
+                      error.what());
+    }
+  }
+
   // Where the parameter servers are; those of this process are started here.
   std::optional<ServerAccess> reach_servers() {
     if (keeps_workers_in_step(config_.method)) return std::nullopt;
@@ -341,7 +368,7 @@ class Training {
     if (own_model) parts.dumps = dumps_.get();
     if (parts.group.alone()) parts.test = nullptr;  // one of them is enough
     Trainer trainer(parts, options(worker));
-    if (resume_) {
+    if (resume_ && !request_.rejoin) {
       trainer.resume_at(resume_->step, nlohmann::json::parse(resume_->engine), resume_->source);
     }
     const TrainingOutcome outcome = trainer.run(stop_requested());
@@ -437,16 +464,16 @@ const std::vector<std::string>& changeable_on_resume() {
   return names;
 }
 
-int train(RunConfig config, const TrainRequest& request,
-          const std::vector<std::string>& arguments) {
-  make_paths_absolute(config);
-  check_config(config);
-  check_names(config);
+namespace {
+
+int train_once(RunConfig config, const TrainRequest& request,
+               const std::vector<std::string>& arguments) {
   const bool alone = !keeps_workers_in_step(config.method);
   const bool launched = alone && take_place_from_launcher(config);
   const bool remote = alone && (launched || !servers_to_start(config));
-  const std::unique_ptr<Job> job = remote ? join_servers(config, launched)
-                                          : join_job(config, request.addresses, request.process);
+  const std::unique_ptr<Job> job =
+      remote ? join_servers(config, launched)
+             : join_job(config, request.addresses, request.process, request.rejoin);
   const TrainRequest own = remote ? own_request(request, config.rank) : request;
   try {
     return Training(config, own, arguments, *job).run();
@@ -455,6 +482,24 @@ int train(RunConfig config, const TrainRequest& request,
     job->between_processes().leave("process " + std::to_string(job->process()) +
                                    " failed: " + error.what());
     throw;
+  }
+}
+
+}  // namespace
+
+int train(RunConfig config, const TrainRequest& request,
+          const std::vector<std::string>& arguments) {
+  make_paths_absolute(config);
+  check_config(config);
+  check_names(config);
+  TrainRequest now = request;
+  while (true) {
+    try {
+      return train_once(config, now, arguments);
+    } catch (const CutOffError& error) {
+      fmt::print(stderr, "cohort: {}; trying to come back\n", error.what());
+      now.rejoin = true;
+    }
   }
 }
 

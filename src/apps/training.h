@@ -20,6 +20,7 @@ struct TrainRequest {
   std::string name;                 // of the run's folder; empty: the next free one
   std::string runs_dir = "runs";    // where it is made
   std::string resume;               // go on with the run in this folder instead
+  bool rejoin = false;              // this process was lost, and the others go on
   bool json = false;                // the summary on standard output
   bool quiet = false;               // no progress
   bool wait_for_others = true;      // methods with servers: worker 0 ends when all have

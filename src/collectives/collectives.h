@@ -33,6 +33,8 @@ class Collectives {
 
   virtual Rank rank() const = 0;
   virtual int size() const = 0;
+  // How many took part in the last operation: all, unless the group goes on without those lost.
+  virtual int present() const { return size(); }
 
   // Replaces `values` by the element-wise sum over all ranks. The result has the same bits on every
   // rank, and in every run with the same inputs and the same size(). `values` may be empty; its

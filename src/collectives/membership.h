@@ -11,6 +11,8 @@
 
 namespace cohort {
 
+class LivingCollectives;  // living.h
+
 struct Membership {
   Rank rank = 0;
   int size = 1;
@@ -26,6 +28,9 @@ struct Membership {
   // Messages between any two ranks, where JobOptions::messages asked for them; null otherwise.
   // Knows what it carried: messages->traffic().
   std::unique_ptr<MeteredTransport> messages = nullptr;
+
+  // Where the loss of a rank does not end the others: the same object as `control`; null elsewhere.
+  LivingCollectives* living = nullptr;
 
   // Where this rank says what it is doing; the others' messages quote it. Never null.
   std::shared_ptr<Activity> activity = std::make_shared<Activity>();

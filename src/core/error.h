@@ -34,6 +34,12 @@ class PeerError : public Error {
   using Error::Error;
 };
 
+// This process may be the one that was lost: nobody is at fault whom it could name.
+class CutOffError : public PeerError {
+ public:
+  using PeerError::PeerError;
+};
+
 // A file that is missing, truncated, foreign or damaged. The message names the file, what was
 // expected and what was found.
 class FileError : public RunError {

@@ -13,11 +13,12 @@
 #include "engine/device.h"
 #include "engine/generator.h"
 #include "engine/text_settings.h"
-#include "gossip/stepsize.h"
 #include "methods/server_access.h"
 
 namespace cohort {
 namespace {
+
+constexpr double kAgreeEvery_s = 2;  // as long as one may wait for what was asked to stop
 
 SampleShape parse_shape(const std::string& text) {
   const std::vector<std::string> parts = split(text, 'x');
@@ -248,59 +249,12 @@ SampleOrder sample_order(const RunConfig& config, const Dataset& train, const Wo
                       .start = start});
 }
 
-GossipSettings gossip_settings(const RunConfig& config) {
-  GossipSettings settings;
-  settings.method = config.method;
-  settings.topology = config.topology;
-  settings.graph.seed = static_cast<Seed>(config.seed);
-  settings.graph.degree = static_cast<int>(config.topology_degree);
-  settings.graph.file = config.topology_file;
-  settings.compressor = config.compressor;
-  settings.compression.seed = static_cast<Seed>(config.seed);
-  settings.compression.ratio = config.compress_ratio;
-  settings.compression.bits = static_cast<int>(config.quantize_bits);
-  // Scaled up so as to be right on average, it would make what is fed back grow for ever.
-  const bool feeds_back = config.method != "dcd" && config.method != "ecd";
-  settings.compression.biased = config.biased || (config.compressor == "random-k" && feeds_back);
-  if (config.consensus_stepsize != "auto") {
-    const char* end = config.consensus_stepsize.data() + config.consensus_stepsize.size();
-    const auto parsed = std::from_chars(config.consensus_stepsize.data(), end, settings.stepsize);
-    if (parsed.ec != std::errc{} || parsed.ptr != end ||
-        !(settings.stepsize > 0 && settings.stepsize <= 1)) {
-      throw ConfigError("--consensus-stepsize is a number above 0 and at most 1, or auto; got '" +
-                        config.consensus_stepsize + "'");
-    }
+std::int64_t largest_tensor(const Model& model) {
+  std::int64_t largest = 1;
+  for (const Parameter& one : model.store().parameters()) {
+    largest = std::max(largest, one.value.numel());
   }
-  settings.overlap = config.overlap;
-  return settings;
-}
-
-void choose_stepsize(RunConfig& config, int workers) {
-  if (config.consensus_stepsize != "auto" || workers == 1) return;
-  if (config.method != "choco" && config.method != "deep-squeeze") return;
-  const GossipSettings settings = gossip_settings(config);
-  const auto topology = make_topology(settings, workers);
-  if (config.method == "deep-squeeze") {
-    if (config.compressor != "none") {
-      throw ConfigError(
-          "--method deep-squeeze with a compressor needs a --consensus-stepsize: for sign 0.01 was "
-          "published");
-    }
-    config.consensus_stepsize = "1";
-    return;
-  }
-  StepsizeSearch search;
-  search.seed = static_cast<Seed>(config.seed);
-  search.dimension = std::clamp(100000 / workers, 200, 1000);  // a second or two at any size
-  const auto compressor = compressors().make(settings.compressor, settings.compression);
-  const StepsizeResult found = tune_stepsize(*topology, *compressor, search);
-  if (found.gamma == 0) {
-    throw ConfigError("no --consensus-stepsize keeps " + std::to_string(workers) +
-                      " workers together on --topology " + config.topology + " with --compressor " +
-                      config.compressor +
-                      ": drop less (--compress-ratio), use more bits, or --biased");
-  }
-  config.consensus_stepsize = fmt::format("{:.3g}", found.gamma);
+  return largest;
 }
 
 MethodOptions method_options(const RunConfig& config, const Membership& member) {
@@ -461,6 +415,8 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   options.record_every_steps = config.record_every;
   options.dump_every_steps = config.dump_every;
   options.agree_every_steps = config.average_every;
+  // Gossip waits for neighbours alone, so all are asked now and then only.
+  if (models_are_averaged(config.method)) options.agree_every_seconds = kAgreeEvery_s;
   options.save_each = workers_have_own_state(config.method);
   // Also where workers that share a model are on their own for a while.
   options.average_models =

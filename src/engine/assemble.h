@@ -71,8 +71,10 @@ ServerAccess server_access(const RunConfig& config, const SampleOrder& order, Se
 GossipSettings gossip_settings(const RunConfig& config);
 
 // Writes a consensus step size that was left to us into the configuration: found by simulation,
-// the same in every process. Throws ConfigError when there is none.
-void choose_stepsize(RunConfig& config, int workers);
+// the same for the same settings. `largest_tensor`: elements of the model's. Throws ConfigError
+// when there is none.
+void choose_stepsize(RunConfig& config, int workers, std::int64_t largest_tensor);
+std::int64_t largest_tensor(const Model& model);
 
 // What a worker's method is built from. The caller adds the logs and the servers.
 MethodOptions method_options(const RunConfig& config, const Membership& member);

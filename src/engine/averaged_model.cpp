@@ -11,7 +11,7 @@ AveragedModel::AveragedModel(Replica& replica, const WorkerGroup& group)
   copy_model_to(own_, replica);
   std::vector<float> mean = own_;
   group.sum(mean);
-  const auto size = static_cast<float>(group.size());
+  const auto size = static_cast<float>(group.present());
   for (float& value : mean) value /= size;
   const std::size_t parameters =
       own_.size() - static_cast<std::size_t>(replica.statistics().numel());
@@ -22,7 +22,7 @@ AveragedModel::AveragedModel(Replica& replica, const WorkerGroup& group)
   }
   auto all = static_cast<float>(squared);
   group.sum({&all, 1});
-  consensus_distance_ = std::sqrt(static_cast<double>(all) / group.size());
+  consensus_distance_ = std::sqrt(static_cast<double>(all) / group.present());
   copy_model_from(mean, replica);
 }
 

@@ -57,11 +57,12 @@ at::Tensor from_bytes(const std::string& bytes) {
 
 at::Tensor gather_carried(const Model& model, const WorkerGroup& group) {
   const at::Tensor own = model.carried();
-  if (!own.defined()) return {};
   std::vector<at::Tensor> all;
   for (const std::string& bytes : group.gather(to_bytes(own))) {
     all.push_back(from_bytes(bytes));
-    if (!all.back().defined() || all.back().dim() != own.dim()) {
+    // Of one that is lost, or has just come back: all begin anew.
+    if (!own.defined() || !all.back().defined()) return {};
+    if (all.back().dim() != own.dim()) {
       throw PeerError("a worker's model carries another kind of state");
     }
   }

@@ -25,7 +25,7 @@ Part part_of(const Dataset& dataset, const WorkerGroup& group, std::int64_t batc
   Part part;
   if (const TextDataset* text = as_text(dataset)) {
     // All pieces of some columns, the first of which is the longest.
-    const Range columns = chunk_of(text->columns(), group.size(), group.rank());
+    const Range columns = chunk_of(text->columns(), group.present(), group.place());
     part.batch = columns.size;
     if (columns.size == 0) return part;
     for (std::int64_t piece = 0; piece < text->pieces_of(columns.begin); ++piece) {
@@ -35,7 +35,7 @@ Part part_of(const Dataset& dataset, const WorkerGroup& group, std::int64_t batc
     }
     return part;
   }
-  const Range mine = chunk_of(dataset.size(), group.size(), group.rank());
+  const Range mine = chunk_of(dataset.size(), group.present(), group.place());
   part.samples.resize(static_cast<std::size_t>(mine.size));
   std::iota(part.samples.begin(), part.samples.end(), mine.begin);
   part.batch = batch;
@@ -70,6 +70,7 @@ ClassificationSums::Values sum_of_all(const ClassificationSums::Values& own,
   static_assert(std::is_trivially_copyable_v<Values>);
   Values total;
   for (const std::string& bytes : group.gather({reinterpret_cast<const char*>(&own), sizeof own})) {
+    if (bytes.empty()) continue;  // of one that is lost
     if (bytes.size() != sizeof(Values)) throw PeerError("a worker sent no evaluation");
     Values part;
     std::memcpy(&part, bytes.data(), sizeof part);

@@ -43,6 +43,10 @@ std::vector<RankReport> gather_reports(const RankReport& own, const WorkerGroup&
   if (group.alone()) return {own};
   std::vector<RankReport> reports;
   for (const std::string& text : group.gather(to_json(own).dump())) {
+    if (text.empty() && !group.is_present(static_cast<Rank>(reports.size()))) {
+      reports.emplace_back();  // of no samples
+      continue;
+    }
     try {
       reports.push_back(from_json(json::parse(text)));
     } catch (const json::exception& error) {

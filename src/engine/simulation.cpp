@@ -61,7 +61,8 @@ class Simulation::Implementation {
       throw ConfigError("cohort simulate has images only: --data " + config.data +
                         " is text, whose workers carry a state from step to step");
     }
-    choose_stepsize(config_, size_);
+    choose_stepsize(config_, size_,
+                    largest_tensor(*build_model(config_, *data.train, InitialWeights::kLater)));
     seats_.resize(static_cast<std::size_t>(std::max<std::int64_t>(
         1, config.threads > 0 ? config.threads
                               : static_cast<std::int64_t>(std::thread::hardware_concurrency()))));

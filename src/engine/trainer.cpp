@@ -21,6 +21,10 @@
 namespace cohort {
 namespace {
 
+constexpr const char* kWhatToLower =
+    "lower --lr, lower --consensus-stepsize where the method has one, or send more (a finer "
+    "--compressor), or use --method choco";
+
 // JSON has no NaN: the loss of a diverged model is null.
 nlohmann::json to_json(const Evaluation& evaluation) {
   return {{"loss", std::isfinite(evaluation.loss) ? nlohmann::json(evaluation.loss) : nullptr},
@@ -126,9 +130,14 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   start_ = Clock::now();
   event(done_ == 0 ? "start" : "resume", fmt::format("from step {}", done_));
   parts_.method.start(parts_.replica);
-  if (done_ > 0) restore_workers();
-  if (outcome_.text) share_carried(std::exchange(carried_, {}), parts_.model, parts_.group);
-  clock_offsets_ = parts_.group.clock_offsets();
+  if (options_.enters) {
+    enter();
+  } else {
+    if (done_ > 0) restore_workers();
+    if (outcome_.text) share_carried(std::exchange(carried_, {}), parts_.model, parts_.group);
+    clock_offsets_ = parts_.group.clock_offsets();
+    next_agreement_ = (done_ / options_.agree_every_steps + 1) * options_.agree_every_steps;
+  }
   parts_.progress.begin(
       {options_.total_steps, parts_.order.steps_per_epoch(), epoch_at(done_), outcome_.text},
       done_);
@@ -163,35 +172,41 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
       options_.placement.device);
   TrainingStep step(parts_.model, parts_.replica, parts_.method, options_.step);
   parts_.model.store().set_training(true);
-  stopping_ = parts_.group.any(stop);
+  if (options_.enters) {
+    after_step(step);
+  } else {
+    stopping_ = parts_.group.any(stop);
+  }
   while (done_ < options_.total_steps && !stopping_ && !target_reached() && !finished()) {
     one_step(loader, step);
-    if (done_ % options_.agree_every_steps == 0) {
-      const StopWatch watch(
-          times_.exchange_seconds);  // the slowest is waited for here, if not before
-      stopping_ = parts_.group.any(stop);
-    } else if (stop && !stop_noted_) {
-      parts_.progress.note(
-          "stopping at the next average of the models, at step " +
-          std::to_string((done_ / options_.agree_every_steps + 1) * options_.agree_every_steps));
+    if (done_ >= next_agreement_) {
+      agree(stop);
+    } else if (stop && !stop_noted_ && options_.agree_every_seconds == 0) {
+      parts_.progress.note("stopping at the next average of the models, at step " +
+                           std::to_string(next_agreement_));
       stop_noted_ = true;
     }
-    const std::int64_t epochs = parts_.order.epochs_ended_at(done_);
-    // After the last step run() does both, once the method has finished.
-    const bool last = done_ >= options_.total_steps;
-    const bool evaluation = !last && evaluates_now();
-    const bool checkpoint =
-        !last && (options_.checkpoint_every_steps > 0 ? done_ % options_.checkpoint_every_steps == 0
-                                                      : epochs > 0);
-    const bool record = options_.record_when ? options_.record_when(done_)
-                                             : done_ % options_.record_every_steps == 0;
-    if (record || evaluation || checkpoint) step.check_losses();  // never save what diverged
     dump_if_due();
-    if (record) record_steps();
-    if (evaluation) evaluate_now();
-    if (checkpoint) checkpoint_now();
+    after_step(step);
   }
   step.check_losses();
+}
+
+// What is due after this many steps.
+void Trainer::after_step(TrainingStep& step) {
+  const std::int64_t epochs = parts_.order.epochs_ended_at(done_);
+  // After the last step run() does both, once the method has finished.
+  const bool last = done_ >= options_.total_steps;
+  const bool evaluation = !last && evaluates_now();
+  const bool checkpoint =
+      !last && (options_.checkpoint_every_steps > 0 ? done_ % options_.checkpoint_every_steps == 0
+                                                    : epochs > 0);
+  const bool record =
+      options_.record_when ? options_.record_when(done_) : done_ % options_.record_every_steps == 0;
+  if (record || evaluation || checkpoint) step.check_losses();  // never save what diverged
+  if (record) record_steps();
+  if (evaluation) evaluate_now();
+  if (checkpoint) checkpoint_now();
 }
 
 void Trainer::one_step(Loader& loader, TrainingStep& step) {
@@ -262,14 +277,26 @@ void Trainer::check_divergence(const std::vector<RankReport>& reports) {
     samples += report.sums.samples;
   }
   if (options_.diverged_loss <= 0 || samples == 0) return;
+  window_.loss += loss;
+  window_.samples += samples;
+  window_.steps += done_ - recorded_;
+  if (window_.steps >= std::max(kStepsToLearn, parts_.order.steps_per_epoch())) {
+    const double mean = window_.loss / static_cast<double>(window_.samples);
+    if (learned_nothing(options_.diverged_loss, mean)) {
+      throw RunError(fmt::format(
+          "training diverged: in the last {} steps the mean loss was {:.4g}, as by guessing; {}",
+          window_.steps, mean, kWhatToLower));
+    }
+    window_ = {};
+  }
   loss /= static_cast<double>(samples);
   if (first_loss_ == 0) first_loss_ = loss;
   if (loss <= divergence_limit(options_.diverged_loss, first_loss_)) return;
-  throw RunError(fmt::format(
-      "training diverged: the mean loss of the last {} steps is {:.4g}, far above that "
-      "of guessing; lower --lr, lower --consensus-stepsize where the method has one, or "
-      "send more (a finer --compressor), or use --method choco",
-      done_ - recorded_, loss));
+  throw RunError(
+      fmt::format("training diverged: the mean loss of the last {} steps is {:.4g}, far above that "
+                  "of guessing; "
+                  "{}",
+                  done_ - recorded_, loss, kWhatToLower));
 }
 
 void Trainer::record_ranks(const std::vector<RankReport>& reports) {
@@ -356,6 +383,7 @@ void Trainer::evaluate_each() {
   const std::vector<std::string> all = parts_.group.gather(text);
   if (!parts_.group.is_first()) return;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;  // it is lost
     double theirs[4] = {};
     if (all[rank].size() != sizeof theirs) throw PeerError("a worker sent no evaluation");
     std::memcpy(theirs, all[rank].data(), sizeof theirs);
@@ -377,8 +405,9 @@ Traffic Trainer::traffic() const {
 
 std::vector<WorkerState> Trainer::gather_workers() {
   const Traffic before = traffic();
-  auto all = gather_states(pack_worker(parts_.replica, parts_.method), *parts_.messages,
-                           deadline_in(options_.patience));
+  auto all =
+      gather_states(pack_worker(parts_.replica, parts_.method), pack_newcomer(parts_.replica),
+                    *parts_.messages, deadline_in(options_.patience));
   const Traffic after = traffic();
   apart_.sent += after.sent - before.sent;
   apart_.received += after.received - before.received;
@@ -389,7 +418,7 @@ void Trainer::restore_workers() {
   if (!options_.save_each || parts_.group.alone()) return;
   unpack_worker(
       scatter_states(std::move(states_), *parts_.messages, deadline_in(options_.patience)),
-      parts_.replica, parts_.method);
+      parts_.replica, parts_.method, done_);
   if (parts_.traffic) apart_ = parts_.traffic();
 }
 
@@ -405,8 +434,9 @@ void Trainer::checkpoint_now(Occasion occasion) {
   if (options_.average_models && !parts_.group.alone()) {
     average.emplace(parts_.replica, parts_.group);
   }
-  if (parts_.order.epochs_ended_at(done_) == 0)
+  if (outcome_.text && parts_.order.epochs_ended_at(done_) == 0) {
     carried_ = gather_carried(parts_.model, parts_.group);
+  }
   const bool failed = parts_.checkpoints != nullptr && !save(best, occasion);
   states_.clear();
   carried_.reset();

@@ -64,10 +64,12 @@ struct TrainerOptions {
   std::function<bool(Step)> record_when = nullptr;  // instead: after which steps
   // Instead of eval_every_epochs, and whether at the end: after which steps.
   std::function<bool(Step)> evaluate_when = nullptr;
-  Step agree_every_steps = 1;   // how often workers agree whether to stop
-  bool save_each = false;       // a checkpoint holds every worker's state, not the first one's
-  bool average_models = false;  // gossip: evaluate and save the average of the workers' models
-  bool evaluate_each = false;   // and evaluate each of them
+  Step agree_every_steps = 1;      // workers agree whether to stop after a multiple of so many,
+  double agree_every_seconds = 0;  // about so often; 0: after each multiple
+  bool enters = false;             // comes to a group that is under way
+  bool save_each = false;          // a checkpoint holds every worker's state, not the first one's
+  bool average_models = false;     // gossip: evaluate and save the average of the workers' models
+  bool evaluate_each = false;      // and evaluate each of them
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a worker that is late
   std::string split = "test";  // the name of the set to evaluate on
   // A mean training loss above it, and far above the first one, is an error; 0: none is.
@@ -113,6 +115,11 @@ class Trainer {
 
  private:
   void train_until_done(const std::atomic<bool>& stop);
+  void agree(const std::atomic<bool>& stop);
+  void note_lost(const std::vector<Rank>& joined);
+  void welcome(const std::vector<Rank>& joined);
+  void enter();
+  void after_step(TrainingStep& step);
   void one_step(Loader& loader, TrainingStep& step);
   void record_steps();
   void check_divergence(const std::vector<RankReport>& reports);
@@ -137,18 +144,28 @@ class Trainer {
   TrainerParts parts_;
   TrainerOptions options_;
   TrainingOutcome outcome_;
-  Step done_ = 0;              // steps taken in the whole run
-  Step recorded_ = 0;          // covered by records
-  Step evaluated_ = -1;        // when the model was last evaluated
-  Step saved_ = -1;            // when it was last saved
-  bool stopping_ = false;      // agreed upon
-  bool stop_noted_ = false;    // the user knows that it will take a while
-  bool best_unsaved_ = false;  // the newest evaluation is the best so far
+  Step done_ = 0;            // steps taken in the whole run
+  Step recorded_ = 0;        // covered by records
+  Step evaluated_ = -1;      // when the model was last evaluated
+  Step saved_ = -1;          // when it was last saved
+  bool stopping_ = false;    // agreed upon
+  bool stop_noted_ = false;  // the user knows that it will take a while
+  Step next_agreement_ = 0;
+  Step agreed_ = 0;  // at the last agreement
+  Clock::time_point agreed_at_;
+  std::vector<bool> were_present_;  // at the last agreement, by worker
+  bool best_unsaved_ = false;       // the newest evaluation is the best so far
   double earlier_seconds_ = 0;
   Clock::time_point start_;
   ClassificationSums sums_;  // since the last record
   StepTimes times_;
-  double first_loss_ = 0;            // the mean over the first record of this sitting; 0: none yet
+  double first_loss_ = 0;  // the mean over the first record of this sitting; 0: none yet
+  struct Window {
+    double loss = 0;  // summed
+    std::int64_t samples = 0;
+    Step steps = 0;
+  };
+  Window window_;                    // in which something should be learned
   Traffic traffic_;                  // at the last record
   Traffic apart_;                    // that was for checkpoints
   std::vector<WorkerState> states_;  // of the workers, that the first one goes on from

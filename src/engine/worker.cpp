@@ -75,6 +75,9 @@ std::exception_ptr run_one(Membership& member,
     body(*worker);
     member.activity->set(Phase::kEnded);
     return nullptr;
+  } catch (const CutOffError&) {
+    member.messages->close();  // the others know, or are gone
+    return std::current_exception();
   } catch (const PeerError& error) {
     member.leave(error.what());  // who is at fault, not who noticed
     return std::current_exception();
@@ -116,6 +119,9 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
       *model_, replica_options(config, *model_, worker_device(config, place_of(member))));
   MethodOptions options = method_options(config, member);
   options.arrivals = &arrivals_;
+  options.enters = setup.enters;
+  options_.enters = setup.enters;
+  options.note = setup.note;
   if (setup.servers != nullptr) {
     servers_ = std::make_unique<const ServerAccess>(server_access(config, order_, *setup.servers));
     server_log_ = std::make_unique<ServerLog>();
@@ -134,7 +140,7 @@ Worker::~Worker() = default;
 
 WorkerGroup Worker::group() {
   if (member_.size == 1 || !in_step_) return {};
-  return {*member_.control, *member_.activity, patience_};
+  return {*member_.control, *member_.activity, patience_, member_.living};
 }
 
 Traffic Worker::traffic() const {

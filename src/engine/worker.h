@@ -34,6 +34,8 @@ struct WorkerSetup {
 
   const ResumePoint* resume;    // null: the run begins
   const ServerAccess* servers;  // where they are; null for methods without
+  bool enters = false;          // the others are under way
+  std::function<void(const std::string&)> note = nullptr;  // a line for people, from any thread
 };
 
 class Worker {

@@ -15,6 +15,20 @@ bool WorkerGroup::any(bool mine) const {
   return votes > 0;
 }
 
+int WorkerGroup::place() const {
+  int before = 0;
+  for (Rank other = 0; other < rank(); ++other) before += is_present(other) ? 1 : 0;
+  return before;
+}
+
+LivingCollectives::Agreement WorkerGroup::agree(bool mine, std::int64_t number) const {
+  if (alone()) return {mine, number};
+  if (living_ != nullptr) return living_->agree(mine, number, deadline());
+  float values[] = {mine ? 1.0F : 0.0F, is_first() ? static_cast<float>(number) : 0.0F};
+  control_->all_reduce(values, deadline());
+  return {values[0] > 0, static_cast<std::int64_t>(values[1])};
+}
+
 std::vector<std::string> WorkerGroup::gather(const std::string& mine) const {
   if (alone()) return {mine};
   std::vector<std::string> all;
@@ -41,6 +55,10 @@ std::vector<double> WorkerGroup::clock_offsets() const {
     const std::vector<std::string> all = gather(mine);
     double first = 0;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank].empty() && !is_present(static_cast<Rank>(rank))) {
+        seen[rank].push_back(0);
+        continue;
+      }
       if (all[rank].size() != sizeof(double)) throw PeerError("a worker sent no time");
       double theirs = 0;
       std::memcpy(&theirs, all[rank].data(), sizeof theirs);

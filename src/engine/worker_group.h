@@ -1,7 +1,8 @@
 // The other workers, as the training loop sees them: questions that all answer together.
 //
 // All workers ask the same questions in the same order, each from its training thread. Alone, every
-// answer is one's own.
+// answer is one's own. In a group that goes on without those lost, the answers are of those
+// present, whom all know alike.
 #pragma once
 
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "collectives/collectives.h"
+#include "collectives/living.h"
 #include "core/activity.h"
 #include "core/types.h"
 
@@ -19,18 +21,33 @@ class WorkerGroup {
  public:
   WorkerGroup() = default;  // alone
   // `control` and `activity` outlive this object. `patience`: how long to wait for a late worker.
-  WorkerGroup(Collectives& control, Activity& activity, std::chrono::nanoseconds patience)
-      : control_(&control), activity_(&activity), patience_(patience) {}
+  // `living` is `control` where the group goes on without those lost, null elsewhere.
+  WorkerGroup(Collectives& control, Activity& activity, std::chrono::nanoseconds patience,
+              LivingCollectives* living = nullptr)
+      : control_(&control), living_(living), activity_(&activity), patience_(patience) {}
 
   Rank rank() const { return control_ == nullptr ? 0 : control_->rank(); }
   int size() const { return control_ == nullptr ? 1 : control_->size(); }
   bool alone() const { return size() == 1; }
   bool is_first() const { return rank() == 0; }
 
+  int present() const { return control_ == nullptr ? 1 : control_->present(); }
+  bool is_present(Rank rank) const { return living_ == nullptr || living_->is_present(rank); }
+  // Which of those present this worker is, counted from 0.
+  int place() const;
+
   // Whether any worker says yes.
   bool any(bool mine) const;
 
-  // What everybody brought, by rank.
+  // The same, with a number of the first one that all get, and who is back and takes part from now
+  // on.
+  LivingCollectives::Agreement agree(bool mine, std::int64_t number) const;
+  // The first one tells those who are back what they have to know; who is back waits for it.
+  void welcome(Rank rank, const Bytes& entry) const { living_->welcome(rank, entry, deadline()); }
+  Bytes enter() const { return living_->enter(deadline()); }
+  void barrier() const { control_->barrier(deadline()); }
+
+  // What everybody brought, by rank; nothing of those lost.
   std::vector<std::string> gather(const std::string& mine) const;
 
   // Replaces the values by their sums over all workers.
@@ -49,6 +66,7 @@ class WorkerGroup {
   Deadline deadline() const { return deadline_in(patience_); }
 
   Collectives* control_ = nullptr;
+  LivingCollectives* living_ = nullptr;
   Activity* activity_ = nullptr;
   std::chrono::nanoseconds patience_{};
 };

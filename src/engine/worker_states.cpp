@@ -47,7 +47,8 @@ class Unpacker final : public StateVisitor {
     check(number_ < state_.numbers.size());
     value = state_.numbers[number_++];
   }
-  void end() const { check(value_ == state_.values.size() && number_ == state_.numbers.size()); }
+  bool at_end() const { return value_ == state_.values.size() && number_ == state_.numbers.size(); }
+  void end() const { check(at_end()); }
 
  private:
   static void check(bool fits) {
@@ -58,42 +59,6 @@ class Unpacker final : public StateVisitor {
   std::size_t value_ = 0;
   std::size_t number_ = 0;
 };
-
-template <class Visitor>
-void visit(Visitor& visitor, Replica& replica, UpdateMethod& method) {
-  replica.visit_model(visitor);
-  replica.visit_state(visitor);
-  method.visit_state(visitor);
-}
-
-Bytes to_bytes(const WorkerState& state) {
-  const std::vector<std::uint64_t> counts = {state.values.size(), state.numbers.size()};
-  Bytes bytes;
-  for (const auto part : {std::as_bytes(std::span(counts)), std::as_bytes(std::span(state.numbers)),
-                          std::as_bytes(std::span(state.values))}) {
-    bytes.insert(bytes.end(), part.begin(), part.end());
-  }
-  return bytes;
-}
-
-WorkerState from_bytes(const Bytes& bytes, Rank from) {
-  std::uint64_t counts[2] = {0, 0};
-  const bool has_counts = bytes.size() >= sizeof counts;
-  if (has_counts) std::memcpy(counts, bytes.data(), sizeof counts);
-  const std::uint64_t rest = bytes.size() - (has_counts ? sizeof counts : 0);
-  if (!has_counts || counts[1] > rest / sizeof(std::int64_t) ||
-      counts[0] != (rest - counts[1] * sizeof(std::int64_t)) / sizeof(float)) {
-    throw PeerError("rank " + std::to_string(from) + " sent a worker's state that is none");
-  }
-  WorkerState state;
-  state.numbers.resize(counts[1]);
-  state.values.resize(counts[0]);
-  const std::byte* at = bytes.data() + sizeof counts;
-  if (counts[1] > 0) std::memcpy(state.numbers.data(), at, counts[1] * sizeof(std::int64_t));
-  at += counts[1] * sizeof(std::int64_t);
-  if (counts[0] > 0) std::memcpy(state.values.data(), at, counts[0] * sizeof(float));
-  return state;
-}
 
 std::string name_of(std::size_t worker, const char* what) {
   return "worker " + std::to_string(worker) + "/" + what;
@@ -114,35 +79,86 @@ void require_no_states(const LoadedCheckpoint& checkpoint) {
                     std::to_string(saved) + ", not 1");
 }
 
-WorkerState pack_worker(Replica& replica, UpdateMethod& method) {
+Bytes to_bytes(const WorkerState& state) {
+  const std::vector<std::uint64_t> counts = {state.values.size(), state.numbers.size()};
+  Bytes bytes;
+  for (const auto part : {std::as_bytes(std::span(counts)), std::as_bytes(std::span(state.numbers)),
+                          std::as_bytes(std::span(state.values))}) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  return bytes;
+}
+
+WorkerState worker_state_from(std::span<const std::byte> bytes, Rank sender) {
+  std::uint64_t counts[2] = {0, 0};
+  const bool has_counts = bytes.size() >= sizeof counts;
+  if (has_counts) std::memcpy(counts, bytes.data(), sizeof counts);
+  const std::uint64_t rest = bytes.size() - (has_counts ? sizeof counts : 0);
+  if (!has_counts || counts[1] > rest / sizeof(std::int64_t) ||
+      counts[0] != (rest - counts[1] * sizeof(std::int64_t)) / sizeof(float)) {
+    throw PeerError("rank " + std::to_string(sender) + " sent a worker's state that is none");
+  }
   WorkerState state;
-  Packer packer(state);
-  visit(packer, replica, method);
+  state.numbers.resize(counts[1]);
+  state.values.resize(counts[0]);
+  const std::byte* at = bytes.data() + sizeof counts;
+  if (counts[1] > 0) std::memcpy(state.numbers.data(), at, counts[1] * sizeof(std::int64_t));
+  at += counts[1] * sizeof(std::int64_t);
+  if (counts[0] > 0) std::memcpy(state.values.data(), at, counts[0] * sizeof(float));
   return state;
 }
 
-void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& method) {
+WorkerState pack_newcomer(Replica& replica) {
+  WorkerState state;
+  Packer packer(state);
+  replica.visit_model(packer);
+  replica.visit_state(packer);
+  return state;
+}
+
+WorkerState pack_worker(Replica& replica, UpdateMethod& method) {
+  WorkerState state = pack_newcomer(replica);
+  Packer packer(state);
+  method.visit_state(packer);
+  return state;
+}
+
+void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& method, Step step) {
   Unpacker unpacker(state);
-  visit(unpacker, replica, method);
+  replica.visit_model(unpacker);
+  replica.visit_state(unpacker);
+  if (unpacker.at_end()) return method.enter(replica, step);
+  method.visit_state(unpacker);
   unpacker.end();
 }
 
-std::vector<WorkerState> gather_states(WorkerState own, Transport& messages, Deadline deadline) {
+std::vector<WorkerState> gather_states(WorkerState own, const WorkerState& newcomer,
+                                       Transport& messages, Deadline deadline) {
   if (messages.rank() != 0) {
-    messages.send(0, kStateTag, to_bytes(own), deadline);
+    try {
+      messages.send(0, kStateTag, to_bytes(own), deadline);
+    } catch (const PeerError&) {
+      // Whether this rank was cut off is found out by whoever asks the others next.
+      if (messages.gone(0).empty()) throw;
+    }
     return {};
   }
   std::vector<WorkerState> all;
   all.push_back(std::move(own));
   for (Rank rank = 1; rank < messages.size(); ++rank) {
-    all.push_back(from_bytes(messages.receive(rank, kStateTag, deadline).payload, rank));
+    try {
+      all.push_back(worker_state_from(messages.receive(rank, kStateTag, deadline).payload, rank));
+    } catch (const PeerError&) {
+      if (messages.gone(rank).empty()) throw;
+      all.push_back(newcomer);
+    }
   }
   return all;
 }
 
 WorkerState scatter_states(std::vector<WorkerState> all, Transport& messages, Deadline deadline) {
   if (messages.rank() != 0) {
-    return from_bytes(messages.receive(0, kStateTag, deadline).payload, 0);
+    return worker_state_from(messages.receive(0, kStateTag, deadline).payload, 0);
   }
   for (Rank rank = 1; rank < messages.size(); ++rank) {
     messages.send(rank, kStateTag, to_bytes(all[static_cast<std::size_t>(rank)]), deadline);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "methods/replica.h"
@@ -22,12 +23,21 @@ struct WorkerState {
 
 // Model, optimizer and method of one worker. Throws FileError when `state` is of another model.
 WorkerState pack_worker(Replica& replica, UpdateMethod& method);
-void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& method);
+// Of a newcomer, whose method enters at `step`: model and optimizer alone.
+WorkerState pack_newcomer(Replica& replica);
+// Takes either.
+void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& method, Step step);
 
-// All workers call it together; the first one gets all states, by rank, the others nothing.
-std::vector<WorkerState> gather_states(WorkerState own, Transport& messages, Deadline deadline);
+// All workers call it together; the first one gets all states, by rank, with `newcomer` in the
+// place of those lost; the others get nothing.
+std::vector<WorkerState> gather_states(WorkerState own, const WorkerState& newcomer,
+                                       Transport& messages, Deadline deadline);
 // `all` is the first one's; each gets its own.
 WorkerState scatter_states(std::vector<WorkerState> all, Transport& messages, Deadline deadline);
+
+// As a message, and back. Throws PeerError when it is none.
+Bytes to_bytes(const WorkerState& state);
+WorkerState worker_state_from(std::span<const std::byte> bytes, Rank sender);
 
 // As tensors of a checkpoint, which share memory with `states`; and back. Throws ConfigError when
 // there are those of another number of workers, FileError when there are none.

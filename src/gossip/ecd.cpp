@@ -17,7 +17,7 @@ class Ecd final : public GossipAlgorithm {
         z_(x_.size()),
         own_(x_.size()) {
     for (const Neighbour& neighbour : options.neighbours) {
-      others_.push_back({neighbour, std::vector<float>(x_.size())});
+      others_.push_back({neighbour, std::vector<float>(x_.size()), true});
     }
   }
 
@@ -32,6 +32,7 @@ class Ecd final : public GossipAlgorithm {
     subtract(x, x, x_);
     add_scaled(x, 1.0F, own_);
     for (const Other& other : others_) {
+      if (!other.known) continue;
       const auto weight = static_cast<float>(other.neighbour.weight);
       for (std::size_t i = 0; i < x.size(); ++i) x[i] += weight * (other.estimate[i] - own_[i]);
     }
@@ -45,7 +46,8 @@ class Ecd final : public GossipAlgorithm {
   void receive(const Neighbour& from, const GossipRound& round,
                std::span<const std::byte> message) override {
     for (Other& other : others_) {
-      if (other.neighbour.rank == from.rank) move(other.estimate, from.rank, round, message);
+      const bool it = other.neighbour.rank == from.rank && other.known;
+      if (it) move(other.estimate, from.rank, round, message);
     }
   }
 
@@ -55,9 +57,15 @@ class Ecd final : public GossipAlgorithm {
   bool remembers_neighbours() const override { return true; }
   std::span<const float> own_estimate() const override { return own_; }
   // The lost ones stay forgotten: their weight goes to what the rank itself is believed to be.
-  void forget_neighbours() override { others_.clear(); }
+  void forget_neighbours() override {
+    for (Other& other : others_) other.known = false;
+  }
   void take_estimate(const Neighbour& of, std::span<const float> estimate) override {
-    others_.push_back({of, {estimate.begin(), estimate.end()}});
+    for (Other& other : others_) {
+      if (other.neighbour.rank != of.rank) continue;
+      std::copy(estimate.begin(), estimate.end(), other.estimate.begin());
+      other.known = true;
+    }
   }
 
   std::vector<State> state() override {
@@ -72,6 +80,7 @@ class Ecd final : public GossipAlgorithm {
   struct Other {
     Neighbour neighbour;
     std::vector<float> estimate;
+    bool known = true;  // false: it is lost
   };
 
   void move(std::vector<float>& estimate, Rank sender, const GossipRound& round,

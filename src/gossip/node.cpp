@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/error.h"
 
@@ -9,6 +10,7 @@ namespace cohort {
 namespace {
 
 constexpr const char* kEdgePrefix = "check of ";
+constexpr const char* kAnew = "anew";
 
 }  // namespace
 
@@ -20,6 +22,14 @@ GossipNode::GossipNode(Rank rank, std::shared_ptr<const Topology> topology,
                       " has other neighbours in every step, and this method remembers its own: use "
                       "--topology exponential, or --method d-psgd or deep-squeeze");
   }
+}
+
+void GossipNode::enter(std::uint64_t rounds, std::span<const float> x) {
+  algorithm_->start(x);
+  round_ = rounds;
+  check_ = 0;
+  edges_.clear();
+  anew_ = algorithm_->remembers_neighbours();
 }
 
 void GossipNode::find_neighbours() {
@@ -63,6 +73,7 @@ void GossipNode::begin_round(std::span<float> x) {
   for (const Rank to : topology_->receivers(rank_, static_cast<Step>(round_) - 1)) {
     if (!lost_.contains(to)) outgoing_.push_back({to, frame});
   }
+  if (std::exchange(anew_, false)) begin_anew();
   apply_ready();
 }
 
@@ -210,8 +221,8 @@ void GossipNode::leave_out(Rank from) {
   }
 }
 
-void GossipNode::on_lost(Rank peer) {
-  if (lost_.contains(peer)) return;
+bool GossipNode::on_lost(Rank peer) {
+  if (lost_.contains(peer)) return false;
   const bool remembers = algorithm_->remembers_neighbours();
   if (open_ && !remembers) leave_out(peer);
   lost_.insert(peer);
@@ -220,11 +231,24 @@ void GossipNode::on_lost(Rank peer) {
   std::erase_if(outgoing_, [&](const Outgoing& one) { return one.to == peer; });
   std::erase_if(neighbours_, [&](const Neighbour& one) { return one.rank == peer; });
   applied_ = 0;
-  if (remembers && round_ > 0) {
+  if (remembers && open_) {
     begin_anew();
+  } else if (remembers) {
+    anew_ = true;
   } else {
     apply_ready();
   }
+  return true;
+}
+
+void GossipNode::on_returned(Rank peer) {
+  COHORT_CHECK(!open_, "between rounds");
+  lost_.erase(peer);
+  edges_.erase(peer);
+  const auto all = topology_->neighbours(rank_, 0);
+  const bool near =
+      std::any_of(all.begin(), all.end(), [&](const Neighbour& one) { return one.rank == peer; });
+  if (algorithm_->remembers_neighbours() && near) anew_ = true;
 }
 
 void GossipNode::ask() {
@@ -288,6 +312,8 @@ std::vector<std::pair<std::string, std::int64_t>> GossipNode::numbers() const {
   std::vector<std::pair<std::string, std::int64_t>> all = {
       {"round", static_cast<std::int64_t>(round_)}, {"check", static_cast<std::int64_t>(check_)}};
   if (!algorithm_->remembers_neighbours()) return all;
+  // Those lost are there again when a run goes on.
+  all.emplace_back(kAnew, anew_ || !lost_.empty() ? 1 : 0);
   for (const Neighbour& neighbour : topology_->neighbours(rank_, 0)) {
     const auto edge = edges_.find(neighbour.rank);
     const std::uint64_t check = edge == edges_.end() ? 0 : edge->second.check;
@@ -304,6 +330,8 @@ void GossipNode::set_number(const std::string& name, std::int64_t value) {
     for (auto& [rank, edge] : edges_) edge.included = number;
   } else if (name == "check") {
     check_ = number;
+  } else if (name == kAnew) {
+    anew_ = number != 0;
   } else {
     Edge& edge = edges_[std::stoi(name.substr(std::strlen(kEdgePrefix)))];
     edge.check = number;

@@ -12,7 +12,8 @@
 // again. Where the algorithm remembers its neighbours, each message carries a check over all of its
 // sender's messages: when the check is wrong, or a neighbour is lost, the rank asks its neighbours
 // for what they are believed to be and begins anew with that. A lost neighbour's weight goes to
-// the rank itself, so that the weights still sum to 1.
+// the rank itself, so that the weights still sum to 1. One that comes back is asked in the same
+// way.
 //
 // Used from one thread at a time.
 #pragma once
@@ -53,12 +54,16 @@ class GossipNode {
   const GossipAlgorithm& algorithm() const { return *algorithm_; }
 
   void start(std::span<const float> x) { algorithm_->start(x); }
+  // Instead: the others have had `rounds` rounds. Begins with x, and asks them what they are.
+  void enter(std::uint64_t rounds, std::span<const float> x);
 
   void begin_round(std::span<float> x);
   // `from` may be anybody. Throws PeerError when the frame is none, or from somebody who has no
   // business here.
   void on_frame(Rank from, Bytes frame);
-  void on_lost(Rank peer);
+  bool on_lost(Rank peer);  // whether that is news
+  // Between rounds: it takes part again, from the next one on.
+  void on_returned(Rank peer);
   // Nothing came for a while: asks those who are awaited.
   void ask();
   bool complete() const;
@@ -111,6 +116,7 @@ class GossipNode {
   std::map<Rank, Edge> edges_;
   std::set<Rank> lost_;
   bool rebuilding_ = false;
+  bool anew_ = false;  // to be done in the next round: the neighbours are not those remembered
   std::map<Rank, Bytes> states_;  // that came for it
   std::deque<std::pair<std::uint64_t, std::shared_ptr<const Bytes>>> history_;
   std::vector<Outgoing> outgoing_;

@@ -36,6 +36,12 @@ class Job {
   // One membership for each rank that lives here, in order. Called once.
   virtual std::vector<Membership> join() = 0;
 
+  // Whether the loss of a process leaves the others going, as JobOptions asked for.
+  virtual bool outlives_losses() const { return false; }
+  // What process 0 tells one that comes back; before join(). And what this one was told.
+  virtual void tell_returning(const std::string&) {}
+  virtual std::string told() const { return {}; }
+
   // The program is about to end, and a launcher that was told to end the job may not wait for a
   // proper farewell: the destructor then waits for nobody.
   virtual void skip_farewell() = 0;
@@ -44,6 +50,10 @@ class Job {
 struct JobOptions {
   int workers = 0;  // ranks in all; 0: one for each process, or for each GPU where ranks are GPUs
   bool messages = false;  // the ranks also send each other messages (Membership::messages)
+  // The loss of a process does not end the others, where the engine can do so (tcp, with messages);
+  // `returns`: this process was lost and comes back to those who went on.
+  bool outlives_losses = false;
+  bool returns = false;
   // A peer process of which nothing is heard for so long is given up.
   std::chrono::milliseconds silence = std::chrono::seconds(6);
   // Processes of a job wait so long for each other at the start.

@@ -83,6 +83,14 @@ int LocalProcesses::start(const LocalProcess& process) {
 
 void LocalProcesses::start_again(int number) { launch(all_[number]); }
 
+void LocalProcesses::start_again(int number, const std::vector<std::string>& words) {
+  One once = all_[number];
+  once.process.command.insert(once.process.command.end(), words.begin(), words.end());
+  launch(once);
+  once.process = all_[number].process;
+  all_[number] = std::move(once);
+}
+
 void LocalProcesses::launch(One& one) {
   // Made before the fork: afterwards only calls that are safe in a copy of a threaded process.
   std::vector<std::string> environment = one.process.environment;

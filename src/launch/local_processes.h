@@ -41,6 +41,8 @@ class LocalProcesses {
   // SIGTERM. Throws RunError.
   int start(const LocalProcess& process);
   void start_again(int number);  // one that has ended
+  // The same with more words on its command line.
+  void start_again(int number, const std::vector<std::string>& words);
 
   // Passes on what they write until one ends, or for 50 ms. Those that ended, each once.
   std::vector<int> wait();

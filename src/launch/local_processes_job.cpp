@@ -83,17 +83,33 @@ std::vector<LocalProcess> local_job(const LocalJobRequest& request) {
   return all;
 }
 
-int run_local_job(const std::vector<LocalProcess>& job, const LocalControl& control) {
+int run_local_job(const std::vector<LocalProcess>& job, const LocalControl& control,
+                  const LocalSurvival& survival) {
   LocalProcesses processes(control);
   for (const LocalProcess& process : job) processes.start(process);
   LocalStops stops(control);
   LateOnes late(processes, control);
   int left = processes.count();
   int first_failure = -1;
+  bool lost = false;  // one that was not started again
+  std::vector<int> restarts(job.size(), 0);
   while (left > 0) {
     for (const int number : processes.wait()) {
       --left;
       if (processes.status(number) == 0 || first_failure >= 0) continue;
+      const bool first_runs = processes.running(0) && !stops.any();
+      if (survival.go_on && processes.killed(number) && number > 0 && first_runs) {
+        const bool again = restarts[number] < survival.restarts;
+        control.errors("cohort: " + processes.name(number) + " " + ending_text(processes, number) +
+                       (again ? "; it is started again (" + std::to_string(++restarts[number]) +
+                                    " of " + std::to_string(survival.restarts) + ")\n"
+                              : "; the others go on\n"));
+        lost = lost || !again;
+        if (!again) continue;
+        processes.start_again(number, survival.words);
+        ++left;
+        continue;
+      }
       first_failure = number;
       if (!stops.any()) {
         control.errors("cohort: " + processes.name(number) + " failed first: it " +
@@ -104,7 +120,8 @@ int run_local_job(const std::vector<LocalProcess>& job, const LocalControl& cont
     stops.look(processes, 0, processes.count());
     late.look();
   }
-  return launch_status(first_failure < 0 ? 0 : processes.status(first_failure), control.stops());
+  const int status = first_failure < 0 ? (lost ? 1 : 0) : processes.status(first_failure);
+  return launch_status(status, control.stops());
 }
 
 std::string quoted(const LocalProcess& process) {

@@ -17,7 +17,6 @@
 namespace cohort {
 namespace {
 
-constexpr int kMostRestarts = 3;
 constexpr std::chrono::seconds kTimeToEnd{30};
 constexpr std::chrono::seconds kTimeToNoticeLoss{3};  // when a worker failed
 constexpr std::chrono::seconds kHardStopAfter{5};
@@ -29,7 +28,11 @@ int remove_entry(const char* path, const struct stat*, int, struct FTW*) { retur
 class ServersJob {
  public:
   ServersJob(const LocalServersRequest& request, const LocalControl& control)
-      : servers_(request.servers), control_(control), processes_(control), restarts_(servers_, 0) {}
+      : servers_(request.servers),
+        most_restarts_(request.restarts),
+        control_(control),
+        processes_(control),
+        restarts_(servers_, 0) {}
 
   int run(const std::vector<LocalProcess>& all) {
     for (const LocalProcess& process : all) processes_.start(process);
@@ -74,10 +77,10 @@ class ServersJob {
       return;
     }
     const std::string how = processes_.name(number) + " " + ending_text(processes_, number);
-    if (processes_.killed(number) && restarts_[number] < kMostRestarts) {
+    if (processes_.killed(number) && restarts_[number] < most_restarts_) {
       ++restarts_[number];
       say(how + "; it is started again (" + std::to_string(restarts_[number]) + " of " +
-          std::to_string(kMostRestarts) + ")");
+          std::to_string(most_restarts_) + ")");
       processes_.start_again(number);
       return;
     }
@@ -129,6 +132,7 @@ class ServersJob {
   }
 
   const int servers_;
+  const int most_restarts_;
   const LocalControl& control_;
   LocalProcesses processes_;
   std::vector<int> restarts_;  // by server

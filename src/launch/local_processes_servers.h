@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "launch/local_processes.h"
+#include "launch/local_processes_job.h"
 
 namespace cohort {
 
@@ -22,6 +23,7 @@ struct LocalServersRequest {
   // What a server does; it is also told where to listen, its number, the number of workers and
   // where to keep snapshots.
   std::vector<std::string> server_arguments = {"serve-parameters"};
+  int restarts = kRestarts;  // of each server
 };
 
 // A folder of this user alone that goes with this object, with all that is in it.
@@ -46,10 +48,10 @@ LocalServersJob local_servers_job(const LocalServersRequest& request,
                                   const std::filesystem::path& folder);
 
 // Makes the authority, starts all and runs them to their end.
-//   A server that a signal ended is started again, at most 3 times; one that ends otherwise while
-//   there are workers ends the job.
-//   A worker that fails does not end the others; the status is 1 then.
-//   Servers end by themselves after the workers; those that have not 30 s later are told to.
+//   A server that a signal ended is started again, so often as asked for; one that ends otherwise
+//   while there are workers ends the job. A worker that fails does not end the others; the status
+//   is 1 then. Servers end by themselves after the workers; those that have not 30 s later are told
+//   to.
 // Returns the exit status of the whole: 0, 1, 2 when all workers found their usage bad, 130 when
 // the job was interrupted.
 int run_local_servers(const LocalServersRequest& request, const LocalControl& control);

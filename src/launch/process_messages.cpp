@@ -25,6 +25,14 @@ std::string place_of(const ProcessPlan& plan, int process) {
   return "";
 }
 
+TcpLane message_lane(const ProcessPlan& plan) {
+  TcpLane lane;
+  lane.number = kMessageLane;
+  for (int process = 0; process < plan.processes; ++process) lane.members.push_back(process);
+  lane.names = process_names(plan);
+  return lane;
+}
+
 }  // namespace
 
 std::vector<std::string> process_names(const ProcessPlan& plan) {
@@ -66,13 +74,20 @@ std::vector<std::unique_ptr<Transport>> rank_messages(const ProcessPlan& plan,
 }
 
 std::unique_ptr<Transport> connect_messages(TcpNode& node, const ProcessPlan& plan,
-                                            const std::vector<Address>& addresses,
+                                            const std::vector<Address>& addresses, bool returns,
                                             Deadline deadline) {
-  TcpLane lane;
-  lane.number = kMessageLane;
-  for (int process = 0; process < plan.processes; ++process) lane.members.push_back(process);
+  TcpLane lane = message_lane(plan);
   lane.addresses = addresses;
-  lane.names = process_names(plan);
+  lane.returns = returns;
+  return node.connect(lane, deadline);
+}
+
+std::unique_ptr<TcpTransport> connect_late(TcpNode& node, const ProcessPlan& plan,
+                                           const Address& first, Deadline deadline) {
+  TcpLane lane = message_lane(plan);
+  lane.addresses.assign(lane.members.size(), first);
+  lane.returns = true;
+  lane.late = true;
   return node.connect(lane, deadline);
 }
 

@@ -27,9 +27,12 @@ std::vector<std::unique_ptr<Transport>> rank_messages(const ProcessPlan& plan,
                                                       std::unique_ptr<Transport> between);
 
 // One member a process, by links of their own. Called by all processes; `addresses`: where each
-// listens, by process. Throws as TcpNode::connect().
+// listens, by process; `returns`: one that is lost may come back. Throws as TcpNode::connect().
 std::unique_ptr<Transport> connect_messages(TcpNode& node, const ProcessPlan& plan,
-                                            const std::vector<Address>& addresses,
+                                            const std::vector<Address>& addresses, bool returns,
                                             Deadline deadline);
+// Of a process that comes back: process 0 alone listens at `first`. The others are called later.
+std::unique_ptr<TcpTransport> connect_late(TcpNode& node, const ProcessPlan& plan,
+                                           const Address& first, Deadline deadline);
 
 }  // namespace cohort

@@ -183,7 +183,7 @@ class ProcessesJob final : public Job {
     for (const Bytes& text : main_->all_gather(std::as_bytes(std::span(address)), deadline)) {
       addresses.push_back(parse_address({reinterpret_cast<const char*>(text.data()), text.size()}));
     }
-    messages_ = connect_messages(node, plan_, addresses, deadline);
+    messages_ = connect_messages(node, plan_, addresses, /*returns=*/false, deadline);
     node.stop_listening();
   }
 

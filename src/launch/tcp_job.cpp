@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "collectives/farewell.h"
+#include "collectives/living.h"
 #include "collectives/process_shared.h"
 #include "collectives/shared_memory.h"
 #include "core/error.h"
@@ -27,6 +29,12 @@ namespace {
 
 constexpr std::chrono::milliseconds kFarewellTime{5000};
 constexpr int kFirstChannelLane = 1;  // the meeting has the one before
+// Of a process that comes back: to reach process 0, and each of the others; and to be told by
+// process 0, which may be in the middle of a long step.
+constexpr std::chrono::seconds kTimeToReach{15};
+constexpr std::chrono::seconds kTimeToCall{5};
+constexpr std::chrono::minutes kTimeToBeTold{10};
+constexpr std::chrono::milliseconds kTryAgainAfter{300};
 
 std::string text_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -41,8 +49,15 @@ struct Introduction {
   std::string text() const { return address.text() + "\n" + host + "\n" + name; }
 };
 
-Introduction introduction_from(const Bytes& bytes, int process) {
-  const std::vector<std::string> lines = split(text_of(bytes), '\n');
+// Of all processes, as one text, and what follows it.
+std::string joined_text(const std::vector<Introduction>& all, const std::string& rest) {
+  std::string text;
+  for (const Introduction& one : all) text += one.text() + "\n";
+  return text + rest;
+}
+
+Introduction introduction_from(const std::string& text, int process) {
+  const std::vector<std::string> lines = split(text, '\n');
   if (lines.size() != 3) {
     throw PeerError("process " + std::to_string(process) + " introduced itself badly");
   }
@@ -57,7 +72,9 @@ class TcpJob final : public Job {
     plan_.processes = meeting.processes;
     plan_.process = meeting.process;
     plan_.local_size = ranks_per_process(options.workers, plan_.processes);
-    if (plan_.processes > 1) {
+    if (options.returns) {
+      come_back(meeting, variable, private_folder(variable, fallback));
+    } else if (plan_.processes > 1) {
       meet(meeting, variable, private_folder(variable, fallback));
     } else {
       activities_ = activities_of(plan_, nullptr);
@@ -69,7 +86,7 @@ class TcpJob final : public Job {
 
   ~TcpJob() override {
     try {
-      if (!failed_->load()) {
+      if (!failed_->load() && !outlives_losses()) {
         main_->barrier(deadline_in(std::min(kFarewellTime, options_.start_timeout)));
       }
     } catch (const std::exception&) {
@@ -87,17 +104,64 @@ class TcpJob final : public Job {
   Collectives& between_processes() override { return *main_; }
 
   std::vector<Membership> join() override {
-    std::vector<Membership> members = join_processes(
-        plan_, activities_, [this](Channel channel) { return between(channel); }, failed_);
-    if (options_.messages) give_messages(members, rank_messages(plan_, std::move(messages_)));
+    std::vector<Membership> members = options_.returns ? member_who_is_back() : join_all();
+    if (!options_.messages) return members;
+    auto messages = rank_messages(plan_, std::move(messages_));
+    std::vector<Transport*> plain;  // what is said there is no part of the training
+    for (const auto& one : messages) plain.push_back(one.get());
+    give_messages(members, std::move(messages));
+    for (std::size_t i = 0; i < members.size() && outlives_losses(); ++i) {
+      auto living = std::make_unique<LivingCollectives>(
+          *plain[i], LivingOptions{[this](Rank rank, const std::string& text) {
+            return introduce(rank, text);
+          }},
+          options_.returns);
+      members[i].living = living.get();
+      members[i].control = std::move(living);
+    }
     return members;
   }
+
+  bool outlives_losses() const override {
+    return options_.outlives_losses && options_.messages && plan_.processes > 1;
+  }
+  void tell_returning(const std::string& text) override { told_ = text; }
+  std::string told() const override { return told_; }
 
   void skip_farewell() override { failed_->store(true); }
 
  private:
-  void meet(const MeetingPlan& where, const Variable& variable, const std::string& folder) {
-    const Deadline deadline = deadline_in(options_.start_timeout);
+  std::vector<Membership> join_all() {
+    return join_processes(
+        plan_, activities_, [this](Channel channel) { return between(channel); }, failed_);
+  }
+
+  // Its collectives other than the living ones were lost with its predecessor.
+  std::vector<Membership> member_who_is_back() {
+    std::vector<Membership> members(1);
+    members[0].rank = plan_.process;
+    members[0].size = plan_.processes;
+    members[0].host_rank = plan_.host_index;
+    members[0].host_size = plan_.host_size();
+    members[0].gradients = lone_group();
+    members[0].activity = activities_.front();
+    return members;
+  }
+
+  std::unique_ptr<Collectives> lone_group() const {
+    return std::move(make_shared_memory_group(1, MemberNames{{first_rank()}, {}}).front());
+  }
+
+  // One that can come back has one rank: a process that has several is not let in again.
+  bool lets_back() const { return outlives_losses() && plan_.local_size == 1; }
+
+  // What process 0 tells one that is back.
+  std::string introduce(Rank rank, const std::string& text) {
+    all_[rank] = introduction_from(text, rank);
+    return joined_text(all_, told_);
+  }
+
+  TcpNodeOptions node_options(const MeetingPlan& where, const std::string& folder) const {
     TcpNodeOptions own;
     own.job = where.job;
     own.rank = where.process;
@@ -107,28 +171,78 @@ class TcpJob final : public Job {
     own.links.silence = options_.silence;
     own.runtime_folder = folder;
     own.log = options_.note;
-    TcpNode node(own);
+    return own;
+  }
+
+  void come_back(const MeetingPlan& where, const Variable& variable, const std::string& folder) {
+    if (plan_.process == 0 || !lets_back()) {
+      throw ConfigError(
+          "only a process of --engine tcp with one worker, other than the first, can come back "
+          "(--rejoin); a run as a whole goes on with --resume");
+    }
+    plan_.hosts.front().clear();
+    for (int process = 0; process < plan_.processes; ++process) {
+      plan_.hosts.front().push_back(process);
+    }
+    const Deadline deadline =
+        deadline_in(std::min<Clock::duration>(kTimeToReach, options_.start_timeout));
+    std::unique_ptr<TcpNode> node;
+    std::unique_ptr<TcpTransport> messages;
+    while (!messages) {
+      node = std::make_unique<TcpNode>(node_options(where, folder));
+      try {
+        messages = connect_late(*node, plan_, where.meet, deadline);
+      } catch (const ConfigError&) {
+        // Its predecessor may not have been missed yet.
+        if (Clock::now() + kTryAgainAfter > deadline) throw;
+        std::this_thread::sleep_for(kTryAgainAfter);
+      }
+    }
+    const Introduction self{node->address(), host_identity(variable), host_name(variable)};
+    std::vector<bool> present;
+    std::string text =
+        introduce_to_first(*messages, self.text(), present, deadline_in(kTimeToBeTold));
+    for (int process = 0; process < plan_.processes; ++process) {
+      std::size_t end = 0;
+      for (int line = 0; line < 3 && end != std::string::npos; ++line) {
+        end = text.find('\n', end == 0 ? 0 : end + 1);
+      }
+      all_.push_back(introduction_from(text.substr(0, end), process));
+      text.erase(0, end == std::string::npos ? end : end + 1);
+    }
+    told_ = text;
+    arrange(all_);
+    activities_ = activities_of(plan_, nullptr);
+    for (Rank rank = 1; rank < plan_.processes; ++rank) {
+      if (rank == plan_.process || !present[rank]) continue;
+      messages->call(rank, all_[rank].address, deadline_in(kTimeToCall));
+    }
+    messages_ = std::move(messages);
+  }
+
+  void meet(const MeetingPlan& where, const Variable& variable, const std::string& folder) {
+    const Deadline deadline = deadline_in(options_.start_timeout);
+    TcpNode node(node_options(where, folder));
     const std::string counts = std::to_string(plan_.processes) + " processes and " +
                                std::to_string(plan_.size()) + " workers" +
                                (options_.messages ? " that send each other messages" : "");
     Meeting meeting(node, where, counts, options_.note, deadline);
 
     const Introduction self{node.address(), host_identity(variable), host_name(variable)};
-    std::vector<Introduction> all;
     for (const Bytes& bytes : meeting.exchange(self.text(), deadline)) {
-      all.push_back(introduction_from(bytes, static_cast<int>(all.size())));
+      all_.push_back(introduction_from(text_of(bytes), static_cast<int>(all_.size())));
     }
-    all.front().address = where.meet;
-    arrange(all);
+    all_.front().address = where.meet;
+    arrange(all_);
     share(meeting, deadline);
     activities_ = activities_of(plan_, shared_);
     if (options_.messages) {
       std::vector<Address> addresses;
-      for (const Introduction& one : all) addresses.push_back(one.address);
-      messages_ = connect_messages(node, plan_, addresses, deadline);
+      for (const Introduction& one : all_) addresses.push_back(one.address);
+      messages_ = connect_messages(node, plan_, addresses, lets_back(), deadline);
     }
-    if (plan_.hosts.size() > 1 && plan_.leads()) connect_hosts(node, all, deadline);
-    node.stop_listening();
+    if (plan_.hosts.size() > 1 && plan_.leads()) connect_hosts(node, all_, deadline);
+    if (!lets_back()) node.stop_listening();
   }
 
   // Who runs where. Hosts come in the order of their first processes, which speak for them.
@@ -212,12 +326,11 @@ class TcpJob final : public Job {
 
   // One member a process.
   std::unique_ptr<Collectives> between(Channel channel) {
+    if (options_.returns) return lone_group();
     const bool one_a_host = std::all_of(plan_.hosts.begin(), plan_.hosts.end(),
                                         [](const auto& host) { return host.size() == 1; });
     if (plan_.hosts.size() > 1 && one_a_host) return links_->channel(channel);
-    std::unique_ptr<Collectives> inside =
-        shared_ ? shared_->channel(channel)
-                : std::move(make_shared_memory_group(1, MemberNames{{first_rank()}, {}}).front());
+    std::unique_ptr<Collectives> inside = shared_ ? shared_->channel(channel) : lone_group();
     if (plan_.hosts.size() == 1) return inside;
     std::shared_ptr<Collectives> outside;
     if (links_) outside = links_->channel(channel);
@@ -226,6 +339,8 @@ class TcpJob final : public Job {
 
   JobOptions options_;
   ProcessPlan plan_;
+  std::vector<Introduction> all_;  // by process
+  std::string told_;
   FailureFlag failed_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<ProcessShared> shared_;  // null where this process is alone on its host
   std::vector<std::shared_ptr<Activity>> activities_;  // of the ranks that live here

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -21,7 +20,7 @@ constexpr std::chrono::seconds kAskAfter{10};
 GossipExchange::GossipExchange(GossipNode& node, Transport& transport,
                                GossipExchangeOptions options)
     : node_(node), transport_(transport), options_(std::move(options)) {
-  if (options_.thread) thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this] { run(); });
 }
 
 GossipExchange::~GossipExchange() {
@@ -29,106 +28,125 @@ GossipExchange::~GossipExchange() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  wake();
+  thread_.join();
 }
 
-void GossipExchange::begin() {
+// The thread waits for messages, so it is sent one.
+void GossipExchange::wake() {
+  try {
+    transport_.send(transport_.rank(), kGossipTag, {}, deadline_in(kLookAfter));
+  } catch (const PeerError&) {  // closed: the thread has ended, or will
+  }
+}
+
+void GossipExchange::begin(std::span<float> x) {
   {
     const std::lock_guard lock(mutex_);
     COHORT_CHECK(!under_way_, "one round at a time");
+    node_.begin_round(x);
     under_way_ = true;
+    ++begun_;
+    give_up_at_ = deadline_in(options_.patience);
+    pause_ = kAskAfter;
+    ask_at_ = deadline_in(pause_);
+  }
+  wake();
+}
+
+void GossipExchange::end(std::span<float> x) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return error_ || (node_.complete() && sent_ == begun_); });
+  if (error_) std::rethrow_exception(error_);
+  node_.end_round(x);
+  under_way_ = false;
+}
+
+void GossipExchange::run() {
+  try {
+    serve();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
   }
   changed_.notify_all();
 }
 
-void GossipExchange::wait() {
-  std::unique_lock lock(mutex_);
-  if (!options_.thread && under_way_) {
-    lock.unlock();
-    carry();
-    lock.lock();
-    under_way_ = false;
-    return;
-  }
-  changed_.wait(lock, [&] { return !under_way_; });
-  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-}
-
-void GossipExchange::run() {
-  std::unique_lock lock(mutex_);
+void GossipExchange::serve() {
   while (true) {
-    changed_.wait(lock, [&] { return under_way_ || stopping_; });
-    if (stopping_) return;
-    lock.unlock();
-    std::exception_ptr error;
-    try {
-      carry();
-    } catch (...) {
-      error = std::current_exception();
+    auto message = transport_.receive_any(kGossipTag, deadline_in(kLookAfter));
+    std::vector<GossipNode::Outgoing> frames;
+    std::vector<std::string> notes;
+    std::uint64_t taken = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+      if (!message) {
+        look(notes);
+      } else if (message->from != transport_.rank()) {
+        node_.on_frame(message->from, std::move(message->payload));
+      }
+      frames = node_.take_outgoing();
+      taken = begun_;
     }
-    lock.lock();
-    under_way_ = false;
-    error_ = error;
+    if (options_.note) std::for_each(notes.begin(), notes.end(), options_.note);
+    send(frames);
+    {
+      const std::lock_guard lock(mutex_);
+      sent_ = taken;
+    }
     changed_.notify_all();
   }
 }
 
-void GossipExchange::carry() {
-  const Deadline deadline = deadline_in(options_.patience);
-  std::chrono::nanoseconds pause = kAskAfter;
-  Deadline ask_at = deadline_in(pause);
-  send_all();
-  while (!node_.complete()) {
-    auto message = transport_.receive_any(kGossipTag, std::min(deadline, deadline_in(kLookAfter)));
-    if (message) {
-      node_.on_frame(message->from, std::move(message->payload));
-    } else if (Clock::now() < deadline) {
-      leave_out_the_gone();
-      if (Clock::now() < ask_at) continue;
-      node_.ask();
-      pause *= 2;
-      ask_at = deadline_in(pause);
-    } else {
-      std::vector<std::string> late;
-      for (const Rank rank : node_.awaited()) late.push_back(std::to_string(rank));
-      throw PeerError(
-          "no message of gossip round " + std::to_string(node_.round()) + " came from rank " +
-          join(late, ", ") + " in " +
-          std::to_string(
-              std::chrono::duration_cast<std::chrono::seconds>(options_.patience).count()) +
-          " s (--peer-timeout)");
-    }
-    send_all();
-  }
-}
-
-void GossipExchange::send_all() {
-  // A loss makes the node write to its other neighbours: until nothing is left.
-  for (auto outgoing = node_.take_outgoing(); !outgoing.empty(); outgoing = node_.take_outgoing()) {
-    for (const GossipNode::Outgoing& one : outgoing) {
-      try {
-        transport_.send(one.to, kGossipTag, *one.frame, deadline_in(options_.patience));
-      } catch (const PeerError& error) {
-        leave_out(one.to, error.what());
-      }
-    }
-  }
-}
-
-void GossipExchange::leave_out_the_gone() {
+void GossipExchange::look(std::vector<std::string>& notes) {
+  if (!under_way_ || node_.complete()) return;
   for (const Rank rank : node_.awaited()) {
     const std::string why = transport_.gone(rank);
-    if (!why.empty()) leave_out(rank, "it " + why);
+    if (!why.empty()) leave_out(rank, "it " + why, notes);
   }
-  send_all();
+  const auto now = Clock::now();
+  if (now >= give_up_at_ && !node_.complete()) {
+    std::vector<std::string> late;
+    for (const Rank rank : node_.awaited()) late.push_back(std::to_string(rank));
+    throw PeerError(
+        "no message of gossip round " + std::to_string(node_.round()) + " came from rank " +
+        join(late, ", ") + " in " +
+        std::to_string(
+            std::chrono::duration_cast<std::chrono::seconds>(options_.patience).count()) +
+        " s (--peer-timeout)");
+  }
+  if (now < ask_at_) return;
+  node_.ask();
+  pause_ *= 2;
+  ask_at_ = deadline_in(pause_);
 }
 
-void GossipExchange::leave_out(Rank rank, const std::string& why) {
-  node_.on_lost(rank);
-  if (!options_.note) return;
-  options_.note("going on without rank " + std::to_string(rank) +
-                ", whose weight its neighbours keep: " + why);
+void GossipExchange::send(const std::vector<GossipNode::Outgoing>& frames) {
+  for (const GossipNode::Outgoing& one : frames) {
+    try {
+      transport_.send(one.to, kGossipTag, *one.frame, deadline_in(options_.patience));
+    } catch (const PeerError& error) {
+      if (!transport_.gone(transport_.rank()).empty()) throw;  // this rank is leaving
+      std::vector<std::string> notes;
+      std::vector<GossipNode::Outgoing> more;
+      {
+        const std::lock_guard lock(mutex_);
+        leave_out(one.to, error.what(), notes);
+        more = node_.take_outgoing();
+      }
+      changed_.notify_all();
+      if (options_.note) std::for_each(notes.begin(), notes.end(), options_.note);
+      // A loss makes the node write to its other neighbours.
+      send(more);
+    }
+  }
+}
+
+void GossipExchange::leave_out(Rank rank, const std::string& why, std::vector<std::string>& notes) {
+  if (!node_.on_lost(rank)) return;
+  notes.push_back("rank " + std::to_string(transport_.rank()) + " goes on without rank " +
+                  std::to_string(rank) + ", whose weight it keeps: " + why);
 }
 
 }  // namespace cohort

@@ -1,17 +1,21 @@
-// Carries the frames of a gossip node over a transport, one round after another.
+// Carries the frames of a gossip node over a transport, on a thread of its own: a round goes on
+// while the caller computes, and neighbours are answered between rounds too.
 //
-// With a thread of its own a round goes on while the caller computes; then only that thread touches
-// the node until wait() returns. Used from one thread.
+// The node is touched by this object alone, under one lock. Used from one thread.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "core/clock.h"
 #include "gossip/node.h"
 #include "transport/transport.h"
 
@@ -19,41 +23,54 @@ namespace cohort {
 
 struct GossipExchangeOptions {
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a rank that is late
-  bool thread = true;
   std::function<void(const std::string&)> note = nullptr;  // a line for people, from any thread
 };
 
 class GossipExchange {
  public:
-  // Both outlive it.
+  // Both outlive it, and the node has started.
   GossipExchange(GossipNode& node, Transport& transport, GossipExchangeOptions options);
-  ~GossipExchange();  // a round under way is given up: close the transport first
+  ~GossipExchange();  // a round under way is given up
   GossipExchange(const GossipExchange&) = delete;
   GossipExchange& operator=(const GossipExchange&) = delete;
 
-  // The node has begun a round.
-  void begin();
-  // Returns when the node is complete. Throws PeerError when a neighbour stays away for too long,
-  // and what else came up. A neighbour that is lost is left out, and said.
-  void wait();
+  // Begins a round of the node, whose messages then travel.
+  void begin(std::span<float> x);
+  // Waits until they are there and the own one is sent, and ends the round. Throws PeerError when a
+  // neighbour stays away for too long, and what else came up. A neighbour that is lost is left out,
+  // and said.
+  void end(std::span<float> x);
+
+  // Calls use(node) when no round is under way.
+  template <class Use>
+  void between_rounds(Use&& use) {
+    const std::lock_guard lock(mutex_);
+    use(node_);
+  }
 
  private:
   void run();
-  void carry();
-  void send_all();
-  void leave_out_the_gone();
-  void leave_out(Rank rank, const std::string& why);
+  void serve();
+  void wake();
+  void look(std::vector<std::string>& notes);
+  void send(const std::vector<GossipNode::Outgoing>& frames);
+  void leave_out(Rank rank, const std::string& why, std::vector<std::string>& notes);
 
   GossipNode& node_;
   Transport& transport_;
   GossipExchangeOptions options_;
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards the node and all below
   std::condition_variable changed_;
   bool under_way_ = false;
+  std::uint64_t begun_ = 0;  // rounds
+  std::uint64_t sent_ = 0;   // rounds whose own messages are sent
   bool stopping_ = false;
   std::exception_ptr error_;
-  std::thread thread_;  // last: it uses all of the above
+  Deadline give_up_at_ = Deadline::max();
+  Deadline ask_at_ = Deadline::max();
+  std::chrono::nanoseconds pause_{};  // before it is asked again
+  std::thread thread_;                // last: it uses all of the above
 };
 
 }  // namespace cohort

@@ -20,8 +20,10 @@ class Gossip final : public UpdateMethod {
 
   void start(Replica& replica) override {
     if (alone()) return;
-    require_same_model(replica, *options_.control, deadline());
-    copy_from_first_rank(replica, *options_.control, deadline());
+    if (!options_.enters) {
+      require_same_model(replica, *options_.control, deadline());
+      copy_from_first_rank(replica, *options_.control, deadline());
+    }
     parameters_.emplace(replica);
     node_ = make_gossip_node(options_.gossip, options_.rank,
                              make_topology(options_.gossip, options_.size), parameters_->tensors());
@@ -29,7 +31,7 @@ class Gossip final : public UpdateMethod {
     node_->start(parameters_->values());
     overlaps_ = options_.gossip.overlap && !node_->algorithm().answers_before_gradient();
     exchange_.emplace(*node_, *options_.messages,
-                      GossipExchangeOptions{options_.patience, overlaps_, options_.note});
+                      GossipExchangeOptions{options_.patience, options_.note});
   }
 
   StepKind before_step(Replica&) override { return StepKind::kTrain; }
@@ -42,8 +44,7 @@ class Gossip final : public UpdateMethod {
     parameters_->from_device();
     check_finite(replica, info.step);
     options_.doing(Phase::kUpdating);
-    node_->begin_round(parameters_->values());
-    exchange_->begin();
+    exchange_->begin(parameters_->values());
     under_way_ = true;
     if (!overlaps_) end_round();
     parameters_->to_device();
@@ -59,16 +60,30 @@ class Gossip final : public UpdateMethod {
 
   void visit_state(StateVisitor& visitor) override {
     if (!node_) return;
-    for (const GossipAlgorithm::State& state : node_->vectors()) {
-      visitor.tensor("gossip." + state.name,
-                     at::from_blob(state.values.data(),
-                                   {static_cast<std::int64_t>(state.values.size())}, at::kFloat));
-    }
-    for (auto [name, value] : node_->numbers()) {
-      const std::int64_t before = value;
-      visitor.number("gossip." + name, value);
-      if (value != before) node_->set_number(name, value);
-    }
+    exchange_->between_rounds([&](GossipNode& node) {
+      for (const GossipAlgorithm::State& state : node.vectors()) {
+        visitor.tensor("gossip." + state.name,
+                       at::from_blob(state.values.data(),
+                                     {static_cast<std::int64_t>(state.values.size())}, at::kFloat));
+      }
+      for (auto [name, value] : node.numbers()) {
+        const std::int64_t before = value;
+        visitor.number("gossip." + name, value);
+        if (value != before) node.set_number(name, value);
+      }
+    });
+  }
+
+  void welcome(Replica&, Rank rank) override {
+    end_round();
+    exchange_->between_rounds([&](GossipNode& node) { node.on_returned(rank); });
+  }
+
+  void enter(Replica&, Step step) override {
+    parameters_->from_device();
+    exchange_->between_rounds([&](GossipNode& node) {
+      node.enter(static_cast<std::uint64_t>(step / options_.average_every), parameters_->values());
+    });
   }
 
  private:
@@ -79,8 +94,7 @@ class Gossip final : public UpdateMethod {
   void end_round() {
     if (!under_way_) return;
     options_.doing(Phase::kExchanging);
-    exchange_->wait();
-    node_->end_round(parameters_->values());
+    exchange_->end(parameters_->values());
     under_way_ = false;
   }
 

@@ -14,7 +14,7 @@ void settle_statistics(Replica& replica, const MethodOptions& options) {
       return;
     case StatisticsPolicy::kMean:
       sum_over_ranks(*options.control, /*on_device=*/false, values, deadline);
-      values.div_(options.size);
+      values.div_(options.control->present());
       return;
     case StatisticsPolicy::kSynchronised:
       return;

@@ -75,6 +75,13 @@ class UpdateMethod {
   // other workers still do to a model in common is waited for here.
   virtual void finish(Replica& replica, Ending ending) = 0;
 
+  // Where the loss of a rank does not end the others (Membership::living), between two steps:
+  // another rank is back. It goes on from rank 0's model.
+  virtual void welcome(Replica&, Rank) {}
+  // This rank is the one, and `replica` holds that model; the others have taken `step` steps. Comes
+  // after start(), and instead of a state of its own.
+  virtual void enter(Replica&, Step) {}
+
   // Estimates, error memory, clocks: what a checkpoint must hold besides the replica's own state.
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
@@ -111,6 +118,7 @@ struct MethodOptions {
   const ServerAccess* servers = nullptr;  // of methods with servers; null for the others
   ServerLog* server_log = nullptr;        // null: nobody asks
   Transport* messages = nullptr;          // between all ranks; of gossip
+  bool enters = false;                    // the others are under way: enter() will follow start()
   std::function<void(const std::string&)> note = nullptr;  // a line for people, from any thread
 
   BucketSizes buckets = {};

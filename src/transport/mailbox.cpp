@@ -19,7 +19,7 @@ std::string seconds_since(Clock::time_point start) {
 }  // namespace
 
 Mailbox::Mailbox(Rank owner, int size, std::vector<std::string> names)
-    : owner_(owner), names_(std::move(names)), gone_(size) {}
+    : owner_(owner), names_(std::move(names)), gone_(size), back_(size, false) {}
 
 std::string Mailbox::name(Rank rank) const {
   const auto index = static_cast<std::size_t>(rank);
@@ -29,7 +29,8 @@ std::string Mailbox::name(Rank rank) const {
 bool Mailbox::put(Message message) {
   {
     const std::lock_guard lock(mutex_);
-    if (!gone_[owner_].empty() || !gone_[message.from].empty()) return false;
+    const bool may_send = gone_[message.from].empty() || back_[message.from];
+    if (!gone_[owner_].empty() || !may_send) return false;
     const std::uint64_t key = key_of(message.from, message.tag);
     queues_[key].push_back({next_arrival_++, std::move(message.payload)});
   }
@@ -76,8 +77,29 @@ void Mailbox::note_gone(Rank rank, const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);
     if (gone_[rank].empty()) gone_[rank] = reason;
+    back_[rank] = false;
   }
   arrived_.notify_all();
+}
+
+void Mailbox::note_returned(Rank rank) {
+  const std::lock_guard lock(mutex_);
+  if (gone_[rank].empty()) return;  // the first that came
+  back_[rank] = true;
+  std::erase_if(queues_,
+                [&](const auto& queue) { return static_cast<Rank>(queue.first >> 32) == rank; });
+}
+
+void Mailbox::readmit(Rank rank) {
+  const std::lock_guard lock(mutex_);
+  if (!back_[rank]) return;
+  back_[rank] = false;
+  gone_[rank].clear();
+}
+
+bool Mailbox::can_send_to(Rank rank) const {
+  const std::lock_guard lock(mutex_);
+  return gone_[rank].empty() || back_[rank];
 }
 
 std::string Mailbox::gone(Rank rank) const {

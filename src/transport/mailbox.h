@@ -35,6 +35,12 @@ class Mailbox {
   // call throws from now on. Of several reasons the first counts.
   void note_gone(Rank rank, const std::string& reason = kClosed);
 
+  // Another one has come in the place of a rank that is gone. What it sends can be received, and of
+  // its predecessor nothing any more; but it counts as gone until it is readmitted.
+  void note_returned(Rank rank);
+  void readmit(Rank rank);
+  bool can_send_to(Rank rank) const;
+
   // Why a rank is gone, or "".
   std::string gone(Rank rank) const;
 
@@ -60,6 +66,7 @@ class Mailbox {
   std::unordered_map<std::uint64_t, Queue> queues_;  // none is empty
   std::uint64_t next_arrival_ = 0;
   std::vector<std::string> gone_;  // by rank: why
+  std::vector<bool> back_;         // by rank: gone, and returned
 };
 
 }  // namespace cohort

@@ -38,6 +38,7 @@ class MeteredTransport final : public Transport {
   Message receive(Rank from, Tag tag, Deadline deadline) override;
   std::optional<Message> receive_any(Tag tag, Deadline deadline) override;
   std::string gone(Rank peer) const override { return inner_->gone(peer); }
+  void readmit(Rank peer) override { inner_->readmit(peer); }
   void close() override { inner_->close(); }
 
  private:

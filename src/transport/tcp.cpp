@@ -45,7 +45,7 @@ class LaneTransport final : public TcpTransport {
                      std::to_string(kTcpMaxMessage) + ", the most that tcp carries");
     }
     for (const Rank one : {to, rank()}) {
-      if (const std::string why = own.gone(one); !why.empty()) cannot_send(to, one, why);
+      if (!own.can_send_to(one)) cannot_send(to, one, own.gone(one));
     }
     if (to == rank()) {
       own.put({to, tag, Bytes(payload.begin(), payload.end())});
@@ -87,6 +87,27 @@ class LaneTransport final : public TcpTransport {
   std::string gone(Rank peer) const override {
     check_rank(peer);
     return lane_->mailbox.gone(peer);
+  }
+
+  bool call(Rank peer, const Address& address, Deadline deadline) override {
+    check_rank(peer);
+    COHORT_CHECK(lane_->lane.late && peer != rank(), "who came in time is called");
+    std::unique_lock lock(lane_->mutex);
+    lane_->missing[peer] = true;
+    lane_->refusal.clear();
+    core_->call(lane_, peer, address, deadline);
+    lane_->changed.wait_until(lock, deadline + kLastWords,
+                              [&] { return !lane_->missing[peer] || !lane_->refusal.empty(); });
+    const bool reached = !lane_->missing[peer];
+    lane_->missing[peer] = false;
+    lock.unlock();
+    if (reached) readmit(peer);
+    return reached;
+  }
+
+  void readmit(Rank peer) override {
+    check_rank(peer);
+    lane_->mailbox.readmit(peer);
   }
 
   std::string lost(Rank peer) const override {

@@ -8,7 +8,8 @@
 // Messages longer than a frame are cut and put together again, straight in the memory that the
 // receiver gets. send() of a short message copies it and returns; of a long one it returns when the
 // link has taken it all, so that no more than a few MiB wait for a slow peer. A lost link shows as
-// PeerError with the link's reason; what came before can still be received.
+// PeerError with the link's reason; what came before can still be received. Where a lane says so, a
+// lost member may come back, to be readmitted; what its predecessor sent is forgotten then.
 #pragma once
 
 #include <functional>
@@ -48,6 +49,8 @@ struct TcpLane {
   std::vector<std::string> names = {};  // by member, for messages; "rank 3" where there is none
   bool star = false;                    // links with the first member only
   std::string agreement = {};           // "4 processes": who says otherwise is refused
+  bool returns = false;  // a member that was lost may come back: do not stop_listening()
+  bool late = false;     // this member does so: it calls the first one, then others by call()
   std::function<void(const std::string& whom)> waiting = nullptr;  // once, after kTcpSayAfter
 };
 
@@ -57,6 +60,10 @@ class TcpTransport : public Transport {
  public:
   // Why a peer is lost; "" while it is there, and after it closed in good order.
   virtual std::string lost(Rank peer) const = 0;
+
+  // Of a member that came late: reaches another one, where it listens now. Whether it did so by
+  // `deadline`; until then that member is lost.
+  virtual bool call(Rank peer, const Address& address, Deadline deadline) = 0;
 };
 
 class TcpCore;  // tcp_core.h

@@ -21,11 +21,15 @@ TcpLaneState::TcpLaneState(const TcpLane& a_lane, Rank own_index)
       own(own_index),
       mailbox(own_index, static_cast<int>(a_lane.members.size()), a_lane.names),
       wires(a_lane.members.size(), nullptr),
+      addresses(a_lane.addresses),
       missing(a_lane.members.size(), false),
       obstacles(a_lane.members.size()) {
   for (std::size_t member = 0; member < missing.size(); ++member) {
     const bool other = static_cast<Rank>(member) != own;
-    missing[member] = other && (!lane.star || own == 0 || member == 0);
+    missing[member] = other && (member == 0 || (!lane.late && (!lane.star || own == 0)));
+    if (lane.late && other && member > 0) {
+      mailbox.note_gone(static_cast<Rank>(member), "is lost: this rank has not reached it yet");
+    }
   }
 }
 
@@ -107,7 +111,7 @@ void TcpCore::open(const std::shared_ptr<TcpLaneState>& lane, Deadline deadline)
     lanes_[lane->lane.number] = lane;
     lane->deadline = deadline;
     for (Rank member = 0; member < lane->own; ++member) {
-      if (!lane->lane.star || member == 0) call(lane, member);
+      if (member == 0 || !(lane->lane.star || lane->lane.late)) call(lane, member);
     }
     for (Line& line : lines_) {
       if (!line.lane && line.asked_lane == lane->lane.number) place(line);
@@ -115,8 +119,17 @@ void TcpCore::open(const std::shared_ptr<TcpLaneState>& lane, Deadline deadline)
   });
 }
 
+void TcpCore::call(const std::shared_ptr<TcpLaneState>& lane, Rank member, const Address& address,
+                   Deadline deadline) {
+  boost::asio::post(io_, [this, lane, member, address, deadline] {
+    lane->addresses[member] = address;
+    lane->deadline = deadline;
+    call(lane, member);
+  });
+}
+
 void TcpCore::call(const std::shared_ptr<TcpLaneState>& lane, Rank member) {
-  ConnectorOptions calling{.address = lane->lane.addresses[member],
+  ConnectorOptions calling{.address = lane->addresses[member],
                            .self = {options_.job, Role::kWorker, options_.rank},
                            .peer = {options_.job, Role::kWorker, lane->lane.members[member]},
                            .credentials = options_.credentials,
@@ -169,7 +182,7 @@ void TcpCore::hello_arrived(TcpWire& wire, std::uint32_t lane, std::string agree
   line.asked_lane = static_cast<int>(lane);
   line.agreement = std::move(agreement);
   for (const Line& other : lines_) {
-    if (&other == &line || other.wire->ended() || other.asked_lane != line.asked_lane ||
+    if (&other == &line || other.wire->ended() || other.number() != line.asked_lane ||
         other.wire->peer().rank != wire.peer().rank) {
       continue;
     }
@@ -210,6 +223,7 @@ void TcpCore::welcome_arrived(TcpWire& wire) {
 
 void TcpCore::welcome(Line& line, const std::shared_ptr<TcpLaneState>& lane) {
   lane->wires[line.member] = line.wire.get();
+  if (lane->lane.returns) lane->mailbox.note_returned(line.member);
   if (lane->closed) line.wire->finish();
   const std::lock_guard lock(lane->mutex);
   lane->missing[line.member] = false;
@@ -234,12 +248,13 @@ void TcpCore::message_arrived(TcpWire& wire, Tag tag, Bytes payload) {
 void TcpCore::wire_ended(TcpWire& wire, const std::string& reason) {
   Line& line = line_of(wire);
   if (const auto lane = line.lane) {
-    lane->wires[line.member] = nullptr;
+    const bool current = lane->wires[line.member] == &wire;
+    if (current) lane->wires[line.member] = nullptr;
     const std::lock_guard lock(lane->mutex);
     if (lane->missing[line.member]) {
       lane->obstacles[line.member] = reason;
       if (lane->refusal.empty()) call_again(lane, line.member);
-    } else {
+    } else if (current) {
       const bool orderly = reason == kClosed || reason == kSaidGoodbye;
       lane->mailbox.note_gone(line.member, orderly ? kClosed : "is lost: " + reason);
     }

@@ -31,7 +31,8 @@ struct TcpLaneState {
   // Of the node's thread alone:
   std::vector<TcpWire*> wires;  // by member; null: none
   bool closed = false;
-  Deadline deadline = {};  // of the start
+  Deadline deadline = {};          // of the start
+  std::vector<Address> addresses;  // by member
 
   // Who is still missing at the start.
   std::mutex mutex;  // guards the rest
@@ -56,6 +57,8 @@ class TcpCore final : public TcpWire::Owner {
 
   // From any thread:
   void open(const std::shared_ptr<TcpLaneState>& lane, Deadline deadline);
+  void call(const std::shared_ptr<TcpLaneState>& lane, Rank member, const Address& address,
+            Deadline deadline);
   // Returns when the links have been given what was sent before, and the farewell.
   void close(const std::shared_ptr<TcpLaneState>& lane);
   void stop_listening();
@@ -78,6 +81,8 @@ class TcpCore final : public TcpWire::Owner {
     Rank member = 0;                               // in it
     int asked_lane = -1;                           // by its hello
     std::string agreement = {};
+
+    int number() const { return lane ? lane->lane.number : asked_lane; }
   };
 
   std::string admit(const Identity& peer) const;

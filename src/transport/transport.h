@@ -59,6 +59,10 @@ class Transport {
   // "" while it may. What came before can still be received. Does not wait.
   virtual std::string gone(Rank peer) const = 0;
 
+  // Where lost peers come back: one that has is gone() until this rank readmits it, though it can
+  // be written to and heard of, so that nobody takes it for its predecessor.
+  virtual void readmit(Rank) {}
+
   // Leaves the group: every waiting call of this transport throws PeerError, now and later, and
   // the peers that wait for this rank get PeerError instead of its messages. Idempotent.
   virtual void close() = 0;

@@ -38,25 +38,15 @@ class World {
     graph.size = options.size;
     graph.seed = 3;
     topology_ = topologies().make(options.topology, graph);
-    const CompressorOptions compressor{
-        .seed = 5, .ratio = options.ratio, .bits = options.bits, .biased = true};
-    for (Rank rank = 0; rank < options.size; ++rank) {
-      GossipOptions gossip;
-      gossip.rank = rank;
-      gossip.numel = options.numel;
-      gossip.codec = std::make_shared<ModelCodec>(
-          compressors().make(options.compressor, compressor), test_tensors(options.numel));
-      gossip.stepsize = options.stepsize;
-      gossip.mix_first = options.mix_first;
-      gossip.neighbours = topology_->neighbours(rank, 0);
-      nodes.push_back(std::make_unique<GossipNode>(
-          rank, topology_, gossip_algorithms().make(options.algorithm, gossip)));
-    }
+    for (Rank rank = 0; rank < options.size; ++rank) nodes.push_back(make_node(rank));
     x.assign(nodes.size(), std::vector<float>(static_cast<std::size_t>(options.numel)));
     alive.assign(nodes.size(), true);
   }
 
   const Topology& topology() const { return *topology_; }
+
+  // In the place of one that is lost: knows nothing.
+  void make_again(Rank rank) { nodes[static_cast<std::size_t>(rank)] = make_node(rank); }
 
   void start() {
     for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i]->start(x[i]);
@@ -111,6 +101,21 @@ class World {
   Fate fate;
 
  private:
+  std::unique_ptr<GossipNode> make_node(Rank rank) const {
+    const CompressorOptions compressor{
+        .seed = 5, .ratio = options_.ratio, .bits = options_.bits, .biased = true};
+    GossipOptions gossip;
+    gossip.rank = rank;
+    gossip.numel = options_.numel;
+    gossip.codec = std::make_shared<ModelCodec>(compressors().make(options_.compressor, compressor),
+                                                test_tensors(options_.numel));
+    gossip.stepsize = options_.stepsize;
+    gossip.mix_first = options_.mix_first;
+    gossip.neighbours = topology_->neighbours(rank, 0);
+    return std::make_unique<GossipNode>(rank, topology_,
+                                        gossip_algorithms().make(options_.algorithm, gossip));
+  }
+
   WorldOptions options_;
   std::shared_ptr<const Topology> topology_;
 };

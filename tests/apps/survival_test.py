@@ -1,0 +1,130 @@
+"""Gossip over tcp, of which a process is killed or stopped: the others go on, and it can come back."""
+
+import json
+import os
+import pathlib
+import signal
+import time
+
+import program
+from program import changed
+from workers_test import PLAIN, WorkersTest
+
+WORKERS = 4
+# Steps long enough to be hit between two of them, and all of them in some seconds.
+SLOW = ";".join(f"training.compute.rank{rank}=sleep:10" for rank in range(WORKERS))
+METHODS = {
+    "choco": ["--method", "choco", "--compressor", "sign", "--consensus-stepsize", "0.3"],
+    "d-psgd": ["--method", "d-psgd"],
+    "ecd": ["--method", "ecd", "--compressor", "qsgd", "--quantize-bits", "16"],
+    "deep-squeeze": ["--method", "deep-squeeze", "--compressor", "sign", "--consensus-stepsize",
+                     "0.05"],
+}
+
+
+class Survival(WorkersTest):
+    def launched(self, name, method, iterations=400, launch=()):
+        """A job under way, and the ids of its processes, by rank."""
+        settings = changed(PLAIN, iterations=iterations, batch=12, eval_every=20, lr=0.02,
+                           peer_timeout=60)
+        job = self.start("launch", "--engine", "tcp", "-n", WORKERS, *launch, "--", "train",
+                         "--name", name, *settings, *METHODS[method], "--failpoints", SLOW)
+        children = []
+        while len(children) < WORKERS and job.poll() is None:
+            text = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text()
+            children = list(map(int, text.split()))
+        self.wait_for_step(job, self.folder / "runs" / name, 20)
+        return job, children
+
+    def ended(self, job, status=0):
+        out, err = job.communicate(timeout=100)
+        self.assertEqual(job.returncode, status, out + err)
+        return err
+
+    def check_run(self, name, iterations=400):
+        """It went to its end, and learned."""
+        run = self.folder / "runs" / name
+        summary = json.loads((run / "summary.json").read_text())
+        self.assertEqual(summary["steps"], iterations)
+        self.assertEqual(summary["last"]["samples"], 61)
+        losses = [record["loss"] for record in self.metrics(run, "step") if record["rank"] == 0]
+        self.assertLess(losses[-1], 0.5 * losses[0])
+        events = [(record["event"], record["detail"]) for record in self.metrics(run, "event")]
+        return run, [event for event in events if event[0] in ("lost", "joined")]
+
+    def test_the_others_go_on_without_a_killed_one(self):
+        for method in METHODS:
+            with self.subTest(method):
+                job, children = self.launched(method, method, launch=["--restarts", 0])
+                os.kill(children[2], signal.SIGKILL)
+                said = self.ended(job, status=1)
+                self.assertIn("process 2 was ended by signal 9 (Killed); the others go on", said)
+                for rank in (1, 3):  # a ring
+                    self.assertIn(f"rank {rank} goes on without rank 2, whose weight it keeps", said)
+                self.assertIn("rank 2 is lost: 3 of 4 workers go on", said)
+                run, events = self.check_run(method)
+                self.assertEqual(events, [("lost", "rank 2")])
+                last = max(record["step"] for record in self.metrics(run, "step"))
+                self.assertEqual({record["rank"] for record in self.metrics(run, "step")
+                                  if record["step"] == last}, {0, 1, 3})
+
+    def test_a_killed_one_that_is_started_again_comes_back(self):
+        for method in METHODS:
+            with self.subTest(method):
+                job, children = self.launched(method, method, iterations=1000)
+                os.kill(children[2], signal.SIGKILL)
+                said = self.ended(job)
+                self.assertIn("it is started again (1 of 3)", said)
+                self.assertIn("rank 2 is back at step", said)
+                run, events = self.check_run(method, iterations=1000)
+                self.assertEqual(events, [("lost", "rank 2"), ("joined", "rank 2")])
+                # They are one group again, not three and one.
+                distance = self.metrics(run, "evaluation")[-1]["consensus_distance"]
+                self.assertLess(distance, 1)
+
+    def test_one_that_was_stopped_comes_back_when_it_wakes(self):
+        job, children = self.launched("a", "choco", iterations=2000)
+        os.kill(children[1], signal.SIGSTOP)
+        run = self.folder / "runs/a"
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not self.events(run, "lost"):
+            time.sleep(0.05)
+        self.assertTrue(self.events(run, "lost"), "it was not missed")
+        os.kill(children[1], signal.SIGCONT)
+        said = self.ended(job)
+        self.assertIn("trying to come back", said)
+        _, events = self.check_run("a", iterations=2000)
+        self.assertEqual(events, [("lost", "rank 1"), ("joined", "rank 1")])
+
+    def events(self, run, name):
+        return [record for record in self.metrics(run, "event", torn=True)
+                if record["event"] == name]
+
+    def test_without_the_first_one_the_others_end_and_say_why(self):
+        job, children = self.launched("a", "choco")
+        os.kill(children[0], signal.SIGKILL)
+        begin = time.monotonic()
+        said = self.ended(job, status=1)
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertIn("process 0 failed first", said)
+        self.assertIn("rank 0", said)
+
+    def test_a_run_saved_without_one_goes_on_with_all(self):
+        for method in ("choco", "ecd"):
+            with self.subTest(method):
+                job, children = self.launched(method, method, launch=["--restarts", 0])
+                os.kill(children[2], signal.SIGKILL)
+                self.ended(job, status=1)
+                self.cohort("launch", "--engine", "tcp", "-n", WORKERS, "--", "train", "--resume",
+                            f"runs/{method}", "--iterations", 500, "--quiet")
+                run, _ = self.check_run(method, iterations=500)
+                self.assertEqual({record["rank"] for record in self.metrics(run, "step")
+                                  if record["step"] == 500}, {0, 1, 2, 3})
+
+    def test_other_jobs_cannot_be_rejoined(self):
+        said = self.cohort("train", *PLAIN, "--rejoin", status=2).stderr
+        self.assertIn("--engine tcp", said)
+
+
+if __name__ == "__main__":
+    program.main()
