@@ -18,7 +18,8 @@ std::string help_text(const ConfigField& field) {
 }  // namespace
 
 ConfigFlags::ConfigFlags(CLI::App& command, std::vector<std::string> only,
-                         const RunConfig& defaults) {
+                         const RunConfig& defaults)
+    : command_(command) {
   command.add_option("--config", config_file_, "JSON file of settings, or the run.json of a run")
       ->type_name("FILE");
   for (const ConfigField& field : config_fields()) {
@@ -26,11 +27,12 @@ ConfigFlags::ConfigFlags(CLI::App& command, std::vector<std::string> only,
     CLI::Option* option =
         command.add_option("--" + field.name, texts_[field.name], help_text(field));
     option->group(field.group);
-    if (std::holds_alternative<bool RunConfig::*>(field.member)) {
+    if (const auto* member = std::get_if<bool RunConfig::*>(&field.member)) {
       // CLI11 would take a default_str() for the value of a flag without one: --nesterov is true.
       option->expected(0, 1)->type_name("BOOL [" + field_text(defaults, field) + "]");
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
       options_[field.name] = option;
+      if (defaults.*(*member)) add_opposite(field, *option);
       continue;
     }
     option->default_str(field_text(defaults, field));
@@ -44,6 +46,38 @@ ConfigFlags::ConfigFlags(CLI::App& command, std::vector<std::string> only,
   }
 }
 
+void ConfigFlags::add_opposite(const ConfigField& field, CLI::Option& option) {
+  const std::string name = "--no-" + field.name;
+  // One line of --help speaks of both.
+  option.description(option.get_description() + "; " + name + " switches it off");
+  opposites_[field.name] = command_.add_flag(name)->group("");
+}
+
+bool ConfigFlags::is_given(const std::string& name) const {
+  const auto opposite = opposites_.find(name);
+  return options_.at(name)->count() > 0 ||
+         (opposite != opposites_.end() && opposite->second->count() > 0);
+}
+
+std::string ConfigFlags::text_of(const ConfigField& field) const {
+  const std::string& text = texts_.at(field.name);
+  if (!std::holds_alternative<bool RunConfig::*>(field.member)) return text;
+  const auto opposite = opposites_.find(field.name);
+  if (opposite != opposites_.end()) {
+    for (const std::string& value : opposite->second->results()) {
+      if (value == "true") continue;
+      throw ConfigError("--no-" + field.name + " takes no value: write --" + field.name +
+                        " true or --" + field.name + " false");
+    }
+    const CLI::Option* last = nullptr;
+    for (const CLI::Option* each : command_.parse_order()) {
+      if (each == opposite->second || each == options_.at(field.name)) last = each;
+    }
+    if (last == opposite->second) return "false";
+  }
+  return text.empty() ? "true" : text;
+}
+
 RunConfig ConfigFlags::resolve(RunConfig base) const {
   if (!config_file_.empty()) {
     try {
@@ -53,11 +87,8 @@ RunConfig ConfigFlags::resolve(RunConfig base) const {
     }
   }
   for (const ConfigField& field : config_fields()) {
-    const auto option = options_.find(field.name);
-    if (option == options_.end() || option->second->count() == 0) continue;
-    const bool is_bool = std::holds_alternative<bool RunConfig::*>(field.member);
-    const std::string& text = texts_.at(field.name);
-    set_field(base, field, is_bool && text.empty() ? "true" : text);
+    if (!options_.contains(field.name) || !is_given(field.name)) continue;
+    set_field(base, field, text_of(field));
   }
   return base;
 }
@@ -65,7 +96,7 @@ RunConfig ConfigFlags::resolve(RunConfig base) const {
 std::vector<std::string> ConfigFlags::given() const {
   std::vector<std::string> names;
   for (const auto& [name, option] : options_) {
-    if (option->count() > 0) names.push_back(name);
+    if (is_given(name)) names.push_back(name);
   }
   return names;
 }

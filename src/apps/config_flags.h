@@ -10,8 +10,9 @@
 
 namespace cohort {
 
-// Adds a flag for each setting in `only` (all when empty), and --config, to a command. Must
-// outlive the parsing.
+// Adds a flag for each setting in `only` (all when empty), and --config, to a command. A switch
+// that is on by itself has two: --overlap, also with a value (--overlap false), and --no-overlap.
+// Of flags for the same setting the last one counts. Must outlive the parsing.
 class ConfigFlags {
  public:
   // `defaults` is what --help shows: the base that resolve() will be given.
@@ -26,8 +27,15 @@ class ConfigFlags {
   bool config_file_given() const { return !config_file_.empty(); }
 
  private:
+  void add_opposite(const ConfigField& field, CLI::Option& option);
+  bool is_given(const std::string& name) const;
+  // What was written for a setting that is given.
+  std::string text_of(const ConfigField& field) const;
+
+  CLI::App& command_;
   std::map<std::string, std::string> texts_;  // by setting, what was written after its flag
   std::map<std::string, CLI::Option*> options_;
+  std::map<std::string, CLI::Option*> opposites_;  // by setting, its --no-
   std::string config_file_;
 };
 

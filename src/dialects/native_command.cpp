@@ -36,9 +36,12 @@ std::vector<std::string> native_command(const RunConfig& config,
   for (const ConfigField& field : config_fields()) {
     const std::string text = field_text(config, field);
     if (text == field_text(defaults, field)) continue;
+    if (const auto* member = std::get_if<bool RunConfig::*>(&field.member)) {
+      words.push_back((config.*(*member) ? "--" : "--no-") + field.name);
+      continue;
+    }
     words.push_back("--" + field.name);
-    const bool is_switch = std::holds_alternative<bool RunConfig::*>(field.member);
-    if (!is_switch || text != "true") words.push_back(text);
+    words.push_back(text);
   }
   words.insert(words.end(), extra.begin(), extra.end());
   return words;

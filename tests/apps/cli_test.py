@@ -64,6 +64,25 @@ class Train(ProgramTest):
             config = json.loads((run / "run.json").read_text())["config"]
             self.assertEqual((config["nesterov"], config["drop-last"], config["shuffle"]), expected)
 
+    def test_what_is_on_can_be_switched_off(self):
+        for number, (arguments, expected) in enumerate((
+                (["--no-shuffle"], False), (["--shuffle", "--no-shuffle"], False),
+                (["--shuffle", "false", "--no-shuffle", "--shuffle"], True),
+                (["--no-shuffle", "--shuffle", "yes"], True))):
+            run = self.train(f"r{number}", *TINY, "--iterations", 1, "--quiet", *arguments)
+            config = json.loads((run / "run.json").read_text())["config"]
+            self.assertEqual(config["shuffle"], expected, arguments)
+        self.assertIn("--no-shuffle", self.cohort("train", "--help").stdout)
+        # It is given, so it must not change.
+        self.assertIn("--shuffle cannot change",
+                      self.cohort("train", "--resume", run, "--no-shuffle", status=2).stderr)
+        # Only what is on has an opposite, which takes no value.
+        for flag, says in (("--no-nesterov", "unknown flag --no-nesterov"),
+                           ("--no-batch", "unknown flag --no-batch"),
+                           ("--no-shuffle=false", "--no-shuffle takes no value"),
+                           ("--no-shuffle=yes", "--no-shuffle takes no value")):
+            self.assertIn(says, self.cohort("train", *TINY, flag, status=2).stderr)
+
     def test_names_runs_by_model_and_data_and_counts_up(self):
         for number in ("001", "002"):
             self.cohort("train", *TINY, "--iterations", 1, "--quiet")

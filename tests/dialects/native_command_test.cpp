@@ -30,7 +30,7 @@ TEST(NativeCommand, WritesSwitchesAsTheyAreRead) {
   RunConfig config;
   config.nesterov = true;
   config.shuffle = false;
-  EXPECT_EQ(native_command(config), (Words{"cohort", "train", "--shuffle", "false", "--nesterov"}));
+  EXPECT_EQ(native_command(config), (Words{"cohort", "train", "--no-shuffle", "--nesterov"}));
 }
 
 // Every setting, changed, and read back as the flags of `cohort train` are.
@@ -55,9 +55,10 @@ TEST(NativeCommand, GivesBackTheSameConfiguration) {
     std::visit(Change{config, field}, field.member);
     const Words words = native_command(config);
     ASSERT_GE(words.size(), 3U) << field.name;
-    EXPECT_EQ(words[2], "--" + field.name);
+    const bool off = words[2] == "--no-" + field.name;
+    EXPECT_EQ(words[2], (off ? "--no-" : "--") + field.name);
     RunConfig back;
-    set_field(back, field, words.size() == 3 ? "true" : words[3]);
+    set_field(back, field, words.size() > 3 ? words[3] : off ? "false" : "true");
     EXPECT_EQ(back, config) << field.name;
   }
 }
