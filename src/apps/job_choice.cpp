@@ -116,6 +116,15 @@ void check_method_suits(const RunConfig& config, const Job& job) {
     throw ConfigError("--method data-parallel lives in one process, but there are " +
                       std::to_string(job.processes()) + ": use --method all-reduce");
   }
+  // One worker has no neighbours and would never look into the file.
+  if (job.size() == 1 && !config.topology_file.empty()) {
+    try {
+      topologies().make(config.topology,
+                        {.size = 1, .seed = 0, .degree = 0, .file = config.topology_file});
+    } catch (const ConfigError& error) {
+      throw ConfigError(std::string(error.what()) + "; there is one worker, see --workers");
+    }
+  }
   if (!keeps_workers_in_step(config.method) && job.processes() > 1) {
     throw ConfigError("--method " + config.method +
                       " has workers that know only the servers: "

@@ -95,6 +95,18 @@ void check_swamp(const RunConfig& config) {
   }
 }
 
+// The default is meant for those who have use for it, and 0 is what the others do.
+void check_comparisons(const RunConfig& config) {
+  if (config.check_replicas == RunConfig{}.check_replicas || config.check_replicas == 0) return;
+  if (is_gossip(config.method) || config.method == "swamp") {
+    throw ConfigError("--check-replicas looks for models that should be equal, but with --method " +
+                      config.method + " every worker has a model of its own: leave it out");
+  }
+  only_with(!is_one_of(config.method, {"all-reduce", "data-parallel"}) &&
+                !compresses_gradients(config.method),
+            "check-replicas", "--method all-reduce, data-parallel or a compressed method");
+}
+
 bool exchanges_rarely(const std::string& method) {
   return method == "all-reduce" || is_gossip(method) || compresses_gradients(method);
 }
@@ -116,6 +128,7 @@ void check_config(const RunConfig& config) {
     set_field(copy, field, field_text(config, field));
   check_swamp(config);
   check_gossip(config);
+  check_comparisons(config);
   only_with(config.nesterov && config.optimizer != "sgd", "nesterov", "--optimizer sgd");
   only_with(config.average_every > 1 && !exchanges_rarely(config.method), "average-every",
             "--method all-reduce or a gossip or compressed method");

@@ -41,12 +41,9 @@ class Compressed final : public UpdateMethod {
   void gradients_ready(Replica&, Range) override {}
 
   void update(Replica& replica, const StepInfo& info) override {
-    if (alone()) {
-      replica.apply_gradients(info.lr);
-      return;
-    }
     clip(replica);
     replica.apply_gradients(info.lr);
+    if (alone()) return;
     if ((info.step + 1) % options_.average_every != 0) return;
     parameters_->from_device();
     const std::span<float> x = parameters_->values();

@@ -75,6 +75,19 @@ class Trouble(ProgramTest):
         self.refused(*gossip, "deep-squeeze", "--compressor", "sign",
                      says=["--consensus-stepsize"])
 
+        self.refused(*gossip, "choco", "--check-replicas", 10, says=["a model of its own"])
+
+    def test_one_worker_looks_into_its_file_of_edges_too(self):
+        alone = ["--workers", 1, "--method", "d-psgd", "--topology", "edges", "--topology-file"]
+        said = self.cohort("train", *PLAIN, *alone, "nowhere.txt", status=1).stderr
+        self.assertIn("nowhere.txt", said)
+        (self.folder / "edges.txt").write_text("0 one\n")
+        self.refused(*alone, "edges.txt", says=["edges.txt:1", "'one'"])
+        (self.folder / "edges.txt").write_text("0 1\n")
+        self.refused(*alone, "edges.txt", says=["--workers"])
+        (self.folder / "edges.txt").write_text("# nobody to talk to\n")
+        self.cohort("train", *changed(PLAIN, iterations=2), *alone, "edges.txt", "--quiet")
+
     def test_divergence_is_said_with_what_to_lower(self):
         said = self.cohort("train", *changed(PLAIN, lr=30, iterations=400), "--workers", 4,
                            *CHOCO[:-2], "--batch", 12, status=1).stderr

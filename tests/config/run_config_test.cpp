@@ -132,6 +132,29 @@ TEST(CheckConfig, RefusesSettingsThatWouldDoNothing) {
   refused([](RunConfig& c) { c.depth = 40; });
   refused([](RunConfig& c) { c.widen = 2; });
   refused([](RunConfig& c) { c.growth = 12; });
+  refused([](RunConfig& c) { c.check_replicas = 7; });
+}
+
+TEST(CheckConfig, ComparesReplicasOnlyWhereTheyShouldBeEqual) {
+  RunConfig config;
+  config.workers = 4;
+  for (const char* method : {"d-psgd", "choco", "swamp"}) {
+    config.method = method;
+    config.check_replicas = 7;
+    try {
+      check_config(config);
+      ADD_FAILURE() << method;
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("a model of its own")) << method;
+    }
+    config.check_replicas = 0;
+    EXPECT_NO_THROW(check_config(config)) << method;
+  }
+  config.check_replicas = 7;
+  for (const char* method : {"all-reduce", "data-parallel", "ef-sign"}) {
+    config.method = method;
+    EXPECT_NO_THROW(check_config(config)) << method;
+  }
 }
 
 }  // namespace

@@ -87,6 +87,28 @@ TEST(UpdateMethod, HearsOfEveryGradientOnceAStep) {
   EXPECT_EQ(method.starts, 1);
 }
 
+TEST(Dgc, ClipsEveryTensorAlsoOfOneRankAlone) {
+  constexpr double kLongest = 0.01;
+  constexpr double kRate = 0.1;  // that of train()
+  MethodOptions options;
+  options.clip_tensor = kLongest;
+  const auto method = methods().make("dgc", options);
+  TinyModel model;
+  Replica replica(model, {});
+  const at::Tensor before = replica.parameters().clone();
+  method->start(replica);
+  train(model, replica, *method, 0, 1);
+  const at::Tensor moved = replica.parameters() - before;
+  int clipped = 0;
+  for (const Replica::Segment& segment : replica.segments()) {
+    const double length =
+        moved.narrow(0, segment.range.begin, segment.range.size).norm().item<double>();
+    EXPECT_LE(length, 1.001 * kRate * kLongest) << segment.name;
+    if (length > 0.999 * kRate * kLongest) ++clipped;
+  }
+  EXPECT_GE(clipped, 2);
+}
+
 TEST(Local, RefusesMoreThanOneWorker) {
   EXPECT_THROW(methods().make("local", {.rank = 0, .size = 2}), ConfigError);
 }
