@@ -1,5 +1,6 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "apps/checkpoint_choice.h"
@@ -8,6 +9,7 @@
 #include "apps/dump_scoring.h"
 #include "apps/environment.h"
 #include "core/error.h"
+#include "data/text.h"
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
 #include "engine/device.h"
@@ -20,18 +22,22 @@ namespace fs = std::filesystem;
 
 struct EvalCommand {
   explicit EvalCommand(CLI::App& command)
-      : flags(command,
-              {"model", "data", "data-dir", "device", "threads", "eval-batch", "loader-threads",
-               "seed", "test-size", "image-size", "normalize", "memory-format", "depth", "widen",
-               "growth", "synthetic-shape", "synthetic-classes"}) {
+      : flags(command, {"model",      "data",        "data-dir",        "device",
+                        "threads",    "eval-batch",  "loader-threads",  "seed",
+                        "test-size",  "image-size",  "normalize",       "memory-format",
+                        "depth",      "widen",       "growth",          "rnn-hidden",
+                        "rnn-layers", "tie-weights", "synthetic-shape", "synthetic-classes",
+                        "bptt",       "lowercase"}) {
     command
         .add_option("what", what,
                     "run directories (all their dumped models and checkpoints), checkpoint "
                     "folders, or safetensors files (then give --model and --data)")
         ->required();
-    command.add_option("--split", split, "test or train (without augmentation)")
-        ->check(CLI::IsMember({"test", "train"}))
-        ->capture_default_str();
+    command
+        .add_option("--split", split,
+                    "test, validation (of a text), or train (without augmentation) [what the run "
+                    "was evaluated on: test, unless it had --eval-split]")
+        ->check(CLI::IsMember({"test", "validation", "train"}));
     command
         .add_option("--jobs", dumps.jobs,
                     "dumped models evaluated at a time, with one thread each and in batches of 100 "
@@ -46,7 +52,7 @@ struct EvalCommand {
 
   ConfigFlags flags;
   std::vector<std::string> what;
-  std::string split = "test";
+  std::string split;  // empty: the run's own
   DumpScoringRequest dumps;
   bool json = false;
 };
@@ -95,24 +101,42 @@ RunConfig config_for(const EvalCommand& command, const fs::path& what) {
   }
   config = command.flags.resolve(config);
   config.augment = "none";
+  if (command.split == "test" || command.split == "validation") config.eval_split = command.split;
   return config;
 }
 
-void report(const EvalCommand& command, const Candidate& candidate, const Evaluation& result) {
+// A set of samples to evaluate on.
+struct Split {
+  std::string name;
+  const Dataset& data;
+
+  bool is_text() const { return as_text(data) != nullptr; }
+};
+
+void report_json(const Candidate& candidate, const Split& split, const Evaluation& result) {
+  nlohmann::json line = {{"model", candidate.weights.string()},
+                         {"mark", candidate.mark},
+                         {"split", split.name},
+                         {"loss", result.loss},
+                         {"top1", result.top1},
+                         {"top5", result.top5},
+                         {"samples", result.samples},
+                         {"seconds", result.seconds}};
+  if (split.is_text()) line["perplexity"] = std::exp(result.loss);
+  fmt::print("{}\n", line.dump());
+}
+
+void report(const EvalCommand& command, const Candidate& candidate, const Split& split,
+            const Evaluation& result) {
   if (command.json) {
-    const nlohmann::json line = {{"model", candidate.weights.string()},
-                                 {"mark", candidate.mark},
-                                 {"split", command.split},
-                                 {"loss", result.loss},
-                                 {"top1", result.top1},
-                                 {"top5", result.top5},
-                                 {"samples", result.samples},
-                                 {"seconds", result.seconds}};
-    fmt::print("{}\n", line.dump());
+    report_json(candidate, split, result);
   } else {
-    fmt::print("{}  {} loss {:.4f}  top-1 {:.2f}%  top-5 {:.2f}%  {:.0f} samples/s{}\n",
-               candidate.weights.string(), command.split, result.loss, 100 * result.top1,
+    const std::string perplexity =
+        split.is_text() ? fmt::format("  perplexity {:.2f}", std::exp(result.loss)) : "";
+    fmt::print("{}  {} loss {:.4f}{}  top-1 {:.2f}%  top-5 {:.2f}%  {:.0f} {}/s{}\n",
+               candidate.weights.string(), split.name, result.loss, perplexity, 100 * result.top1,
                100 * result.top5, static_cast<double>(result.samples) / result.seconds,
+               split.is_text() ? "words" : "samples",
                candidate.mark.empty() ? "" : "  (" + candidate.mark + ")");
   }
   std::fflush(stdout);
@@ -139,16 +163,16 @@ void report_dump(const FoundDump& dump, const DumpScore& score) {
   std::fflush(stdout);
 }
 
-// Scores are those of the test set: there is one file for each.
+// Scores are those of what the run was evaluated on: there is one file for each.
 DumpScoringReport evaluate_dumps_of(const EvalCommand& command, const fs::path& run,
-                                    RunConfig config, const Dataset& test) {
+                                    RunConfig config, const Dataset& data) {
   const std::vector<std::string> given = command.flags.given();
   if (std::find(given.begin(), given.end(), "eval-batch") == given.end()) {
     config.eval_batch = kDumpBatch;
   }
   DumpScoringRequest request = command.dumps;
   if (command.json) request.scored = report_dump;
-  const DumpScoringReport report = score_dumps(run, config, test, request);
+  const DumpScoringReport report = score_dumps(run, config, data, request);
   if (report.found > 0 && !command.json) {
     fmt::print(
         "{}: {} dumped models evaluated in {:.1f} s, {} had a score already{}\n", run.string(),
@@ -166,10 +190,11 @@ std::int64_t evaluate_all(const EvalCommand& command, const fs::path& what) {
   check_config(config);
   const std::vector<Candidate> candidates = candidates_of(what);
   const auto data = open_data(config, data_search_path());
-  const Dataset& split = command.split == "test" ? *data->test : *data->train;
+  const bool train = command.split == "train";
+  const Split split{train ? "train" : config.eval_split, train ? *data->train : *data->test};
   std::int64_t damaged = 0;
-  if (command.split == "test" && is_run(what)) {
-    const DumpScoringReport report = evaluate_dumps_of(command, what, config, split);
+  if (is_run(what) && split.name == read_run_config(what).eval_split) {
+    const DumpScoringReport report = evaluate_dumps_of(command, what, config, split.data);
     damaged = report.evaluation.damaged;
     if (report.found == 0 && candidates.empty()) {
       throw ConfigError(what.string() + " has no checkpoint and no dumped model yet");
@@ -178,7 +203,7 @@ std::int64_t evaluate_all(const EvalCommand& command, const fs::path& what) {
   } else if (candidates.empty()) {
     throw ConfigError(what.string() + " has no checkpoint yet");
   }
-  const auto model = build_model(config, split);
+  const auto model = build_model(config, split.data);
   set_compute_threads(config, *model);
   const at::Device device = parse_device(config.device);
   Replica replica(*model, replica_options(config, *model, device));
@@ -195,7 +220,8 @@ std::int64_t evaluate_all(const EvalCommand& command, const fs::path& what) {
       ++damaged;
       continue;
     }
-    report(command, candidate, evaluate(*model, split, evaluator_options(config, *model, device)));
+    report(command, candidate, split,
+           evaluate(*model, split.data, evaluator_options(config, *model, device)));
   }
   return damaged;
 }

@@ -1,0 +1,74 @@
+"""Language models, as a user trains, resumes and evaluates them."""
+
+import json
+import math
+import re
+
+import program
+from program import ProgramTest, changed
+
+LSTM = ["--model", "lstm", "--data", "text", "--data-dir", "words", "--rnn-hidden", "8",
+        "--rnn-layers", "2", "--bptt", "7", "--batch", "6", "--lr", "0.5", "--clip-norm", "0.25",
+        "--epochs", "2", "--threads", "1"]
+
+
+class TextTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "words").mkdir()
+        for name, count, seed in (("train", 1200, 1), ("valid", 90, 2), ("test", 203, 3)):
+            self.write(name, count, seed)
+
+    def write(self, name, count, seed, prefix="W"):
+        """A text that is not random: words follow each other by a rule with exceptions."""
+        word, text = seed, ""
+        for i in range(1, count + 1):
+            word = (word * 5 + (i if i % 7 == 0 else 1)) % 19
+            text += f"{prefix}{word}" + ("\n" if i % 11 == 0 else " ")
+        (self.folder / "words" / f"{name}.txt").write_text(text)
+
+    def eval_lines(self, *arguments):
+        said = self.cohort("eval", *arguments, "--json").stdout
+        return [json.loads(line) for line in said.splitlines()]
+
+
+class Eval(TextTest):
+    def test_prints_the_perplexity_that_training_printed(self):
+        self.train("r", *LSTM, "--lowercase", "true", "--no-tie-weights")
+        told = re.findall(r"test loss (\S+)  perplexity (\S+)", self.last.stderr)
+        self.assertEqual(len(told), 2)
+        found = re.findall(r"test loss (\S+)  perplexity (\S+) .* words/s",
+                           self.cohort("eval", "runs/r").stdout)
+        self.assertEqual(found, told)
+        for line in self.eval_lines("runs/r"):
+            self.assertEqual(line["perplexity"], math.exp(line["loss"]))
+            self.assertEqual(line["samples"], 203 + 19 - 1)
+
+    def test_evaluates_on_what_the_run_was_evaluated_on(self):
+        run = self.train("r", *LSTM, "--eval-split", "validation", "--quiet")
+        recorded = [record["loss"] for record in self.metrics(run, "evaluation")]
+        lines = self.eval_lines("runs/r")
+        self.assertEqual({line["split"] for line in lines}, {"validation"})
+        for line, loss in zip(lines, recorded, strict=True):
+            self.assertAlmostEqual(line["loss"], loss, places=5)
+        samples = {split: self.eval_lines("runs/r", "--split", split)[0]["samples"]
+                   for split in ("train", "validation", "test")}
+        self.assertEqual(samples["validation"], 90 + 9 - 1)
+        self.assertEqual(samples["test"], 203 + 19 - 1)
+        self.assertGreater(samples["train"], 1200)
+
+    def test_takes_the_settings_of_an_exported_model(self):
+        run = self.train("r", *changed(LSTM, bptt=5), "--lowercase", "true", "--quiet")
+        self.cohort("export", "runs/r", "-o", "best.safetensors")
+        best = json.loads((run / "summary.json").read_text())["best"]
+        (line,) = self.eval_lines("best.safetensors", *LSTM[:10], "--bptt", 5, "--lowercase", "true")
+        self.assertAlmostEqual(line["loss"], best["loss"], places=5)
+
+    def test_only_texts_have_a_part_for_validation(self):
+        self.train("r", *program.TINY, "--iterations", 2, "--quiet")
+        said = self.cohort("eval", "runs/r", "--split", "validation", status=2).stderr
+        self.assertIn("only a test set", said)
+
+
+if __name__ == "__main__":
+    program.main()
