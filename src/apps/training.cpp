@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "apps/agreement.h"
+#include "apps/data_description.h"
 #include "apps/environment.h"
 #include "apps/job_choice.h"
 #include "apps/run_summary.h"
@@ -38,13 +39,6 @@ void make_paths_absolute(RunConfig& config) {
   }
 }
 
-nlohmann::json describe_data(const DataSplits& data) {
-  return {{"found_at", data.found_at.string()},
-          {"train_samples", data.train->size()},
-          {"test_samples", data.test->size()},
-          {"classes", data.train->class_names()}};
-}
-
 nlohmann::json run_document(const RunConfig& config, const Model& model, const DataSplits& data,
                             const std::vector<std::string>& arguments) {
   const WorkerPlace first{0, static_cast<int>(config.workers), 0};
@@ -61,13 +55,7 @@ nlohmann::json run_document(const RunConfig& config, const Model& model, const D
 nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
                                 const DataSplits& data, const std::vector<std::string>& arguments) {
   nlohmann::json document = read_run_json(run);
-  const nlohmann::json now = describe_data(data);
-  for (const char* key : {"train_samples", "test_samples", "classes"}) {
-    if (document["data"][key] != now[key]) {
-      throw ConfigError("the data at " + now["found_at"].dump() + " are not those that " + run +
-                        " was trained on: other " + key + "; give the right --data-dir");
-    }
-  }
+  require_data_of_run(run, document, data);
   document["config"] = to_json(config);
   document["resumed_by"].push_back(arguments);
   document["host"] = describe_host();
@@ -88,13 +76,9 @@ std::string counted(std::int64_t number, const std::string& noun) {
 
 void announce(const RunConfig& config, const Model& model, const DataSplits& data,
               const RunDirectory& run) {
-  const SampleShape shape = data.train->shape();
   fmt::print(stderr, "model    {}: {} parameters\n", config.model,
              with_commas(model.store().numel()));
-  fmt::print(stderr, "data     {}: {} training and {} test samples of {}x{}x{}, {} classes{}\n",
-             config.data, with_commas(data.train->size()), with_commas(data.test->size()),
-             shape.channels, shape.height, shape.width, data.train->class_names().size(),
-             data.found_at.empty() ? "" : ", from " + data.found_at.string());
+  fmt::print(stderr, "data     {}: {}\n", config.data, data_text(config, data));
   const std::string workers =
       config.workers == 1 ? "" : fmt::format(", {} workers by {}", config.workers, config.engine);
   fmt::print(stderr, "method   {}{} on {}, {}{}\n", config.method, workers, config.device,

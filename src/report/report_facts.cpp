@@ -29,10 +29,14 @@ std::string model_of(const RunRecords& run) {
 }
 
 std::string data_of(const RunRecords& run) {
+  const auto counted = [&](const char* name, const std::string& unit) {
+    return with(whole(number_at(run.description, {"data", name})), unit);
+  };
   return joined(
-      {run.setting("data"),
-       with(whole(number_at(run.description, {"data", "train_samples"})), " training samples"),
-       with(whole(number_at(run.description, {"data", "test_samples"})), " test samples")},
+      {run.setting("data"), counted("train_samples", " training samples"),
+       counted("test_samples", " test samples"), counted("train_words", " training words"),
+       counted("test_words", " test words"),
+       with(whole(number_at(run.description, {"data", "vocabulary", "words"})), " different ones")},
       ", ");
 }
 

@@ -1,5 +1,6 @@
 """Language models, as a user trains, resumes and evaluates them."""
 
+import hashlib
 import json
 import math
 import re
@@ -68,6 +69,33 @@ class Eval(TextTest):
         self.train("r", *program.TINY, "--iterations", 2, "--quiet")
         said = self.cohort("eval", "runs/r", "--split", "validation", status=2).stderr
         self.assertIn("only a test set", said)
+
+
+class Train(TextTest):
+    def test_speaks_of_words(self):
+        run = self.train("r", *LSTM, "--lowercase", "true")
+        said = next(line for line in self.last.stderr.splitlines() if line.startswith("data"))
+        self.assertRegex(said, r"text: 1,310 training and 222 test words, \S+ different ones; read "
+                               r"in 6 columns, 7 words of each at a time, from .*words$")
+        described = json.loads((run / "run.json").read_text())["data"]
+        self.assertEqual(described["train_words"], 1310)
+        self.assertEqual(described["test_words"], 222)
+        # The words as they first appear, and the two that every vocabulary has.
+        text = (self.folder / "words/train.txt").read_text().lower().replace("\n", " <eos> ")
+        words = list(dict.fromkeys((text + " <eos> <unk>").split()))
+        digest = hashlib.sha256("".join(word + "\n" for word in words).encode()).hexdigest()
+        self.assertEqual(described["vocabulary"], {"words": len(words), "sha256": digest})
+        self.assertNotIn("w1", json.dumps(described))
+        self.cohort("report", "runs/r", "-o", "report.html")
+        self.assertIn("1310 training words", (self.folder / "report.html").read_text())
+
+    def test_goes_on_with_the_same_words_only(self):
+        run = self.train("r", *LSTM, "--quiet")
+        self.write("train", 1200, 1, prefix="V")  # as many, and as many different ones
+        said = self.cohort("train", "--resume", run, "--epochs", 3, status=2).stderr
+        self.assertIn("other vocabulary", said)
+        self.write("train", 1200, 1)
+        self.cohort("train", "--resume", run, "--epochs", 3, "--quiet")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,74 @@
+#include "apps/data_description.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/run_summary.h"
+#include "core/error.h"
+#include "data/text.h"
+#include "storage/sha256.h"
+
+namespace cohort {
+namespace {
+
+// Words have no line breaks in them.
+std::string hash_of(const std::vector<std::string>& words) {
+  Sha256 hash;
+  for (const std::string& word : words) {
+    hash.update(std::as_bytes(std::span(word)));
+    hash.update(std::as_bytes(std::span("\n", 1)));
+  }
+  return hash.finish();
+}
+
+}  // namespace
+
+std::string data_text(const RunConfig& config, const DataSplits& data) {
+  const std::string place = data.found_at.empty() ? "" : ", from " + data.found_at.string();
+  const TextDataset* train = as_text(*data.train);
+  const TextDataset* test = as_text(*data.test);
+  if (train != nullptr && test != nullptr) {
+    return fmt::format(
+        "{} training and {} {} words, {} different ones; read in {} columns, {} words of each at a "
+        "time{}",
+        with_commas(train->words()), with_commas(test->words()), config.eval_split,
+        with_commas(static_cast<std::int64_t>(train->class_names().size())),
+        with_commas(train->columns()), train->shape().width, place);
+  }
+  const SampleShape shape = data.train->shape();
+  return fmt::format("{} training and {} test samples of {}x{}x{}, {} classes{}",
+                     with_commas(data.train->size()), with_commas(data.test->size()),
+                     shape.channels, shape.height, shape.width, data.train->class_names().size(),
+                     place);
+}
+
+nlohmann::json describe_data(const DataSplits& data) {
+  nlohmann::json description = {{"found_at", data.found_at.string()}};
+  const std::vector<std::string>& classes = data.train->class_names();
+  const TextDataset* train = as_text(*data.train);
+  const TextDataset* test = as_text(*data.test);
+  if (train != nullptr && test != nullptr) {
+    description["train_words"] = train->words();
+    description["test_words"] = test->words();
+    description["vocabulary"] = {{"words", classes.size()}, {"sha256", hash_of(classes)}};
+  } else {
+    description["train_samples"] = data.train->size();
+    description["test_samples"] = data.test->size();
+    description["classes"] = classes;
+  }
+  return description;
+}
+
+void require_data_of_run(const std::string& run, const nlohmann::json& document,
+                         const DataSplits& data) {
+  const nlohmann::json before = document.value("data", nlohmann::json::object());
+  const nlohmann::json now = describe_data(data);
+  for (const auto& [key, value] : now.items()) {
+    if (key == "found_at" || !before.contains(key) || before[key] == value) continue;
+    throw ConfigError("the data at " + now["found_at"].dump() + " are not those that " + run +
+                      " was trained on: other " + key + "; give the right --data-dir");
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,23 @@
+// What is said and remembered of a run's data.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "config/run_config.h"
+#include "data/registry.h"
+
+namespace cohort {
+
+// For people, in one line: how many samples of which shape, or how many words.
+std::string data_text(const RunConfig& config, const DataSplits& data);
+
+// For run.json: where the data were found and what they can be recognised by. Of a text's
+// vocabulary that is a count and a hash.
+nlohmann::json describe_data(const DataSplits& data);
+
+// That `data` are those of the run at `run`, whose run.json is `document`. Throws ConfigError.
+void require_data_of_run(const std::string& run, const nlohmann::json& document,
+                         const DataSplits& data);
+
+}  // namespace cohort
