@@ -47,8 +47,8 @@ std::string what_counts(const Evidence& evidence) {
 
 std::string best(const Evidence& evidence, const std::vector<Contender>& contenders) {
   const Contender& first = contenders.front();
-  std::string text = std::string(contenders.size() > 1 ? "The highest" : "The") +
-                     " final test accuracy (" + what_counts(evidence) + ") is " +
+  std::string text = std::string(contenders.size() > 1 ? "The highest" : "The") + " final " +
+                     evaluated_on(evidence.runs) + " accuracy (" + what_counts(evidence) + ") is " +
                      percent(first.top1.mean) + ": " + first.name;
   if (first.top1.count > 1) {
     text += " (standard deviation " + fixed_number(100 * first.top1.deviation, 2) + " points)";
@@ -117,9 +117,14 @@ std::vector<std::string> by_settings(const Evidence& evidence,
     }
     std::vector<std::string> parts;
     parts.reserve(means.size());
+    bool named = false;
     for (const auto& [setting, mean] : means) {
-      parts.push_back(percent(mean) + " with " +
-                      (parts.empty() ? settings.back()->name + " " : "") + setting);
+      std::string part = percent(mean);
+      if (!setting.empty()) {
+        part += " with " + (named ? "" : settings.back()->name + " ") + setting;
+        named = true;
+      }
+      parts.push_back(std::move(part));
     }
     const std::string who =
         wanted.size() == 2 ? settings.front()->name + " " + value : "Final accuracy";
@@ -222,7 +227,7 @@ std::vector<std::string> conclusions(const Evidence& evidence) {
     sentences.insert(sentences.end(), texts.begin(), texts.end());
   };
   if (contenders.empty()) {
-    add("No run has a test accuracy yet.");
+    add("No run has a " + evaluated_on(evidence.runs) + " accuracy yet.");
   } else {
     add(best(evidence, contenders));
     add(lower_ones(contenders));

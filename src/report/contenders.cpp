@@ -40,7 +40,8 @@ std::vector<Contender> contenders_of(const Evidence& evidence) {
       std::size_t at = 0;
       for (const Difference& difference : evidence.differences) {
         if (difference.name == "seed") continue;
-        settings.push_back(difference.name + " " + repetition.values[at++]);
+        const std::string& value = repetition.values[at++];
+        if (!value.empty()) settings.push_back(difference.name + " " + value);
       }
       contender.name = (settings.empty() ? "all runs" : join(settings, ", ")) + ", mean of " +
                        std::to_string(values.size());

@@ -1,6 +1,7 @@
 #include "report/learning_curves.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <set>
 
@@ -75,10 +76,20 @@ std::size_t finite_values(const std::vector<Point>& points) {
 // not every worker evaluates.
 bool is_missed(const Series& series) { return series.owner.kind == Owner::Kind::kRun; }
 
+// "Test loss", of whatever the runs were evaluated on.
+std::string title_of(const Measure& measure, const std::vector<RunRecords>& runs) {
+  constexpr std::string_view kTest = "Test";
+  if (!measure.title.starts_with(kTest)) return measure.title;
+  std::string split = evaluated_on(runs);
+  split[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(split[0])));
+  return split + measure.title.substr(kTest.size());
+}
+
 // Returns how many values there are to draw.
 std::size_t add_panel(LearningCurves& result, const std::vector<Series>& all,
-                      const Measure& measure, const CurveOptions& options) {
-  Panel panel{.title = measure.title, .x_title = find_course(options.x).title, .curves = {}};
+                      const Measure& measure, const std::string& title,
+                      const CurveOptions& options) {
+  Panel panel{.title = title, .x_title = find_course(options.x).title, .curves = {}};
   panel.y_limits = measure.limits;
   panel.y_scale = measure.scale;
   if (options.log_y && !measure.is_percentage()) panel.y_scale = Scale::kLogarithmic;
@@ -184,7 +195,8 @@ LearningCurves learning_curves(const std::vector<RunRecords>& runs, const CurveO
   }
   std::size_t drawn = 0;
   for (const std::string& name : options.y) {
-    drawn += add_panel(result, all, find_measure(name), options);
+    const Measure& measure = find_measure(name);
+    drawn += add_panel(result, all, measure, title_of(measure, runs), options);
   }
   if (drawn == 0) refuse_nothing_to_draw(runs, options);
   if (options.x == "seconds") in_readable_time(result.figure.panels);

@@ -1,6 +1,7 @@
 #include "report/run_differences.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -17,6 +18,61 @@ constexpr std::string_view kNotOfTraining[] = {
     "init",       "keep",        "keep-dumps",    "record-every", "listen",   "peer-timeout",
     "eval-batch", "dump-every",  "eval-every",    "threads",      "engine",   "checkpoint-every",
     "servers",    "dump-folder", "loader-threads"};
+
+using Names = std::vector<std::string_view>;
+
+// The methods that have any use for a setting; empty: all have.
+const Names& methods_with(const std::string& setting) {
+  static const Names all;
+  static const Names servers = {"parameter-server"};
+  static const Names swamp = {"swamp"};
+  static const Names gossip = {"d-psgd", "choco", "dcd", "ecd", "deep-squeeze"};
+  static const Names consensus = {"choco", "deep-squeeze"};
+  static const Names compressing = {"d-psgd", "choco", "dcd", "ecd", "deep-squeeze", "dgc"};
+  static const Names dgc = {"dgc"};
+  static const Names equal_replicas = {"all-reduce", "data-parallel", "ef-sign",
+                                       "sign-sgd",   "dgc",           "power-sgd"};
+  static const std::map<std::string_view, const Names*> table = {
+      {"server-mode", &servers},
+      {"staleness", &servers},
+      {"backup-workers", &servers},
+      {"delay-compensation", &servers},
+      {"sharding", &servers},
+      {"wire", &servers},
+      {"replay-window", &servers},
+      {"swamp-server", &swamp},
+      {"free-trial-steps", &swamp},
+      {"pull-probability", &swamp},
+      {"crossover-probability", &swamp},
+      {"validation-size", &swamp},
+      {"swamp-hysteresis", &swamp},
+      {"check-samples", &swamp},
+      {"topology", &gossip},
+      {"topology-degree", &gossip},
+      {"topology-file", &gossip},
+      {"overlap", &gossip},
+      {"eval-workers", &gossip},
+      {"consensus-stepsize", &consensus},
+      {"compressor", &compressing},
+      {"compress-ratio", &compressing},
+      {"quantize-bits", &compressing},
+      {"biased", &compressing},
+      {"mask-momentum", &dgc},
+      {"clip-tensor", &dgc},
+      {"compress-warmup-epochs", &dgc},
+      {"compress-warmup-values", &dgc},
+      {"check-replicas", &equal_replicas},
+  };
+  const auto found = table.find(setting);
+  return found == table.end() ? all : *found->second;
+}
+
+bool matters(const RunRecords& run, const std::string& setting) {
+  const Names& methods = methods_with(setting);
+  const std::string method = run.setting("method");
+  return methods.empty() || method.empty() ||
+         std::find(methods.begin(), methods.end(), method) != methods.end();
+}
 
 template <std::size_t count>
 bool contains(const std::string_view (&table)[count], const std::string& name) {
@@ -44,10 +100,12 @@ std::vector<Difference> differing_settings(const std::vector<RunRecords>& runs) 
     Difference difference{name, {}};
     std::set<std::string> values;
     for (const RunRecords& run : runs) {
-      difference.values.push_back(run.setting(name));
-      if (run.config.contains(name)) values.insert(difference.values.back());
+      if (run.config.contains(name)) values.insert(run.setting(name));
+      difference.values.push_back(matters(run, name) ? run.setting(name) : "");
     }
-    if (values.size() > 1) differences.push_back(std::move(difference));
+    const bool anybody = std::any_of(difference.values.begin(), difference.values.end(),
+                                     [](const std::string& value) { return !value.empty(); });
+    if (values.size() > 1 && anybody) differences.push_back(std::move(difference));
   }
   std::stable_sort(differences.begin(), differences.end(),
                    [](const Difference& a, const Difference& b) {

@@ -10,7 +10,8 @@ namespace cohort {
 
 struct Difference {
   std::string name;                 // of the setting
-  std::vector<std::string> values;  // one for each run; "" where the run does not say
+  std::vector<std::string> values;  // one for each run; "" where the run does not say, or where its
+                                    // method has no use for the setting
 };
 
 // The settings that have more than one value among the runs, those that matter most first and the

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 
@@ -67,7 +68,9 @@ void keep(RunRecords& run, AnyRecord record) {
   if (auto* step = std::get_if<StepRecord>(&record)) {
     run.steps.push_back(*step);
   } else if (auto* evaluation = std::get_if<EvaluationRecord>(&record)) {
-    if (evaluation->split == "test") run.evaluations.push_back(std::move(*evaluation));
+    if (evaluation->split == run.evaluated_on()) {
+      run.evaluations.push_back(std::move(*evaluation));
+    }
   }
 }
 
@@ -128,6 +131,17 @@ std::string RunRecords::setting(const std::string& name) const {
   std::string text = found->dump();
   if (found->is_number_float() && text.ends_with(".0")) text.resize(text.size() - 2);
   return text;
+}
+
+std::string RunRecords::evaluated_on() const {
+  const std::string split = setting("eval-split");
+  return split.empty() ? "test" : split;
+}
+
+std::string evaluated_on(const std::vector<RunRecords>& runs) {
+  std::set<std::string> splits;
+  for (const RunRecords& run : runs) splits.insert(run.evaluated_on());
+  return join(std::vector<std::string>(splits.begin(), splits.end()), " or ");
 }
 
 std::optional<double> RunRecords::steps_per_epoch() const {

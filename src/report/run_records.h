@@ -21,12 +21,15 @@ struct RunRecords {
   nlohmann::json config = nlohmann::json::object();       // the settings, by name
   std::string begun;                                      // 2025-01-31 12:00 UTC; "": unknown
   std::vector<StepRecord> steps;                          // one for each rank, in the file's order
-  std::vector<EvaluationRecord> evaluations;              // of the test set, likewise
+  std::vector<EvaluationRecord> evaluations;              // on evaluated_on(), likewise
   DumpScores dumps;                                       // its own notes are among those below
   std::vector<std::string> notes;                         // for people: what was skipped, and where
 
   // The setting as text, whole numbers without decimals; "" when the run does not say.
   std::string setting(const std::string& name) const;
+
+  // What it was evaluated on: "test", or "validation" (of a text, if so asked for).
+  std::string evaluated_on() const;
 
   // What run.json says; else what the records show.
   std::optional<double> steps_per_epoch() const;
@@ -37,6 +40,9 @@ struct RunRecords {
 // damaged summary.json are skipped and noted, records of kinds unknown here are ignored; that there
 // is no record at all is not an error.
 RunRecords read_run(const std::filesystem::path& folder);
+
+// The same of all: "test or validation" where they differ.
+std::string evaluated_on(const std::vector<RunRecords>& runs);
 
 // The runs in a folder, by name: numbers in names count as numbers, so that t2 comes before t10.
 std::vector<std::filesystem::path> runs_in(const std::filesystem::path& folder);

@@ -88,8 +88,12 @@ void add_accuracies(const Evidence& evidence, Columns& columns) {
 }
 
 void add_measures(const Evidence& evidence, Columns& columns) {
-  columns.push_back(
-      {{"Test loss", true}, [](const Row& row) { return number_cell(row.result.loss()); }});
+  const std::string split = evaluated_on(evidence.runs);
+  columns.push_back({{split == "test"         ? "Test loss"
+                      : split == "validation" ? "Validation loss"
+                                              : "Loss",
+                      true},
+                     [](const Row& row) { return number_cell(row.result.loss()); }});
   if (has_dumps(evidence)) {
     columns.push_back({{"Shocks", true}, [](const Row& row) {
                          return row.run.dumps.workers.empty()
@@ -137,7 +141,8 @@ std::vector<std::string> remarks_of(const Evidence& evidence) {
     }
     remarks.push_back(difference.name + " differs too: " + join(values, ", ") + ".");
   }
-  std::string text = "Accuracies and losses are of the test set. The loss is of the model that ";
+  std::string text = "Accuracies and losses are of the " + evaluated_on(evidence.runs) +
+                     " set. The loss is of the model that ";
   text += "counts: the server's last version, else the last evaluated.";
   if (has_dumps(evidence)) {
     text += " Workers' accuracy: mean of the last models they dumped.";

@@ -52,6 +52,10 @@ class Eval(TextTest):
         self.assertEqual({line["split"] for line in lines}, {"validation"})
         for line, loss in zip(lines, recorded, strict=True):
             self.assertAlmostEqual(line["loss"], loss, places=5)
+        shown = self.cohort("report", "runs/r", "-o", "report.html").stdout
+        self.assertIn("Validation loss", shown)
+        self.cohort("plot", "runs/r", "--y", "test-loss", "-o", "curves.svg")
+        self.assertIn("Validation loss", (self.folder / "curves.svg").read_text())
         samples = {split: self.eval_lines("runs/r", "--split", split)[0]["samples"]
                    for split in ("train", "validation", "test")}
         self.assertEqual(samples["validation"], 90 + 9 - 1)

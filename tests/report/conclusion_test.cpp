@@ -164,6 +164,31 @@ TEST(Differences, AreSettingsOfTrainingWithMoreThanOneValue) {
   EXPECT_THAT(names, ElementsAre("method", "batch", "seed"));
 }
 
+TEST(Differences, ShowSettingsOfAMethodOnlyWhereItHasThem) {
+  const auto differences = [](const std::vector<nlohmann::json>& configs) {
+    std::vector<RunRecords> runs;
+    for (const nlohmann::json& config : configs) runs.emplace_back().config = config;
+    std::map<std::string, std::vector<std::string>> found;
+    for (const Difference& each : differing_settings(runs)) found[each.name] = each.values;
+    return found;
+  };
+  const nlohmann::json servers = {{"method", "parameter-server"},
+                                  {"server-mode", "async"},
+                                  {"consensus-stepsize", "auto"},
+                                  {"lr", 1}};
+  nlohmann::json choco = servers;
+  choco.update({{"method", "choco"}, {"server-mode", "sync"}, {"consensus-stepsize", "0.3"}});
+  nlohmann::json alone = choco;
+  alone.update({{"method", "local"}, {"lr", 2}});
+  auto found = differences({servers, choco, alone});
+  EXPECT_THAT(found["server-mode"], ElementsAre("async", "", ""));
+  EXPECT_THAT(found["consensus-stepsize"], ElementsAre("", "0.3", ""));
+  EXPECT_THAT(found["lr"], ElementsAre("1", "1", "2"));
+  nlohmann::json odd = alone;
+  odd["server-mode"] = "ssp";
+  EXPECT_FALSE(differences({alone, odd}).contains("server-mode"));
+}
+
 TEST(Differences, RunsThatDifferInTheirSeedsAreRepetitions) {
   const std::vector<Difference> differences = {{"lr", {"1", "2", "1"}}, {"seed", {"1", "1", "2"}}};
   const auto groups = repetitions(3, differences);

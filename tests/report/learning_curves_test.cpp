@@ -58,6 +58,15 @@ TEST(Labels, AreFoldersElseAndPathsWhereThoseAreTheSame) {
   EXPECT_THAT(usual_labels({run_of("x/a", ""), run_of("y/b", "local")}), ElementsAre("a", "b"));
 }
 
+TEST(LearningCurves, SayWhatWasEvaluatedOn) {
+  RunRecords run = run_of("runs/a", "local");
+  run.config["eval-split"] = "validation";
+  const CurveOptions options{.y = {"test-top1"}};
+  EXPECT_EQ(learning_curves({run}, options).figure.panels[0].title, "Validation accuracy (%)");
+  EXPECT_EQ(learning_curves({run, run_of("runs/b", "local")}, options).figure.panels[0].title,
+            "Test or validation accuracy (%)");
+}
+
 TEST(LearningCurves, HaveAPanelForEachMeasureAndACurveForEachRun) {
   const auto result = learning_curves({run_of("runs/a", "local"), run_of("runs/b", "local", 2)},
                                       {.y = {"train-loss", "test-top1", "lr"}});

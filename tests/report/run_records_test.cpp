@@ -79,6 +79,19 @@ TEST_F(ReadRun, TakesTheTestSetOnly) {
               ElementsAre(evaluation_));
 }
 
+TEST_F(ReadRun, TakesTheTextForValidationWhereThatIsEvaluated) {
+  EvaluationRecord validation = evaluation_;
+  validation.split = "validation";
+  const RunRecords run =
+      read_run(write_run("a", R"({"eval-split": "validation"})", lines(evaluation_, validation)));
+  EXPECT_THAT(run.evaluations, ElementsAre(validation));
+  EXPECT_EQ(run.evaluated_on(), "validation");
+  const RunRecords usual = read_run(write_run("b", "{}", lines(evaluation_, validation)));
+  EXPECT_THAT(usual.evaluations, ElementsAre(evaluation_)) << "what a server of swamp accepted";
+  EXPECT_EQ(evaluated_on({run, run}), "validation");
+  EXPECT_EQ(evaluated_on({run, usual}), "test or validation");
+}
+
 TEST_F(ReadRun, ARunThatJustBeganIsFine) {
   const auto folder = write_run("a", "{}", "");
   EXPECT_THAT(read_run(folder).steps, IsEmpty());
