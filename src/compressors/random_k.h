@@ -6,7 +6,7 @@
 // but the squared error is n/k - 1 times its squared norm, so that only k > n/2 contracts. A
 // product beyond the range of float32 becomes the largest finite number.
 //
-// Wire: the k = max(1, int(n (1 - ratio))) values as float32 in the order of their indices, 4 k
+// Wire: the k = max(1, floor(n (1 - ratio))) values as float32 in the order of their indices, 4 k
 // bytes.
 #pragma once
 

@@ -4,7 +4,7 @@
 // Aji and Heafield 2017; Stich et al. 2018, "Sparsified SGD with Memory". The elements left out
 // hold at most (n - k)/n of the squared norm: the contraction is k/n.
 //
-// Wire: the k = max(1, int(n (1 - ratio))) values as float32 in the order of their indices, then
+// Wire: the k = max(1, floor(n (1 - ratio))) values as float32 in the order of their indices, then
 // the indices (gap_code.h). Both sides know k. About 4 k + k (1.5 + log2(n/k)) / 8 bytes; at 1 %
 // five bytes an element kept.
 #pragma once

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "compressors/gap_code.h"
+#include "compressors/kept.h"
 #include "compressors/selection.h"
 #include "compressors/vectors.h"
 #include "core/error.h"
@@ -65,6 +66,24 @@ TEST(Selection, IsNotMisledByWhatASampleShows) {
     expect_exact("inside", inside);
     expect_exact("outside", outside);
   }
+}
+
+TEST(TopK, KeepsWhatADecimalRatioLeaves) {
+  // Against arithmetic of whole numbers, with ratios of up to six decimals.
+  for (const std::int64_t dropped : {0, 1, 100000, 300000, 500000, 750000, 900000, 937500, 990000,
+                                     996000, 999000, 999900, 999999}) {
+    const double ratio = static_cast<double>(dropped) / 1e6;
+    for (const std::int64_t numel : {1L, 2L, 9L, 10L, 99L, 100L, 999L, 1000L, 4096L, 100000L,
+                                     36864L, 270000L, 11173962L, 1000000000L, 4294967295L}) {
+      const std::int64_t expected =
+          std::max<std::int64_t>(1, numel * (1000000 - dropped) / 1000000);
+      EXPECT_EQ(detail::kept(static_cast<std::size_t>(numel), ratio),
+                static_cast<std::size_t>(expected))
+          << numel << " at " << ratio;
+    }
+  }
+  EXPECT_EQ(detail::kept(1000, 0.9), 100U);
+  EXPECT_EQ(detail::kept(0, 0.9), 0U);
 }
 
 TEST(TopK, WritesValuesThenGaps) {

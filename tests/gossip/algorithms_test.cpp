@@ -40,8 +40,8 @@ Vector reference_compress(const std::string& name, double ratio, const Vector& x
     });
   }
   return tensorwise(x, [ratio](auto in, auto out) {  // top-k
-    const auto k = std::max<std::size_t>(
-        1, static_cast<std::size_t>(static_cast<double>(in.size()) * (1 - ratio)));
+    const std::size_t k = std::max<std::size_t>(
+        1, in.size() * (100 - static_cast<std::size_t>(std::lround(100 * ratio))) / 100);
     std::vector<std::size_t> order(in.size());
     std::iota(order.begin(), order.end(), 0U);
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
