@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "apps/checkpoint_choice.h"
 #include "apps/command.h"
@@ -15,6 +16,7 @@
 #include "apps/training.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "dialects/choco_progress.h"
 #include "dialects/native_command.h"
 #include "engine/assemble.h"
@@ -23,6 +25,7 @@
 #include "engine/run_directory.h"
 #include "launch/environment.h"
 #include "launch/job.h"
+#include "metrics/json_lines_sink.h"
 #include "storage/file.h"
 #include "topology/registry.h"
 
@@ -161,11 +164,23 @@ ChocoProgressOptions progress_options(const ChocoTranslation& job, const RunConf
   return options;
 }
 
+std::vector<EvaluationRecord> earlier_tests(const fs::path& run) {
+  std::vector<EvaluationRecord> tests;
+  if (!fs::exists(run / "metrics.jsonl")) return tests;
+  for (const std::string& line : split(read_text_file(run / "metrics.jsonl", kMostText), '\n')) {
+    const std::optional<AnyRecord> record = parse_record(line);
+    if (!record) continue;
+    if (const auto* test = std::get_if<EvaluationRecord>(&*record)) tests.push_back(*test);
+  }
+  return tests;
+}
+
 // Its logs go into the run's folder, after those that are there already.
 void keep_logs(const fs::path& run, ChocoProgressOptions& options) {
   while (fs::exists(run / fmt::format("log-{}.json", options.first_log))) ++options.first_log;
   if (fs::exists(run / "log.txt"))
     options.earlier_text = read_text_file(run / "log.txt", kMostText);
+  options.earlier_tests = earlier_tests(run);
   options.save = [run](const std::string& name, const std::string& content) {
     write_file_atomically(run / name, content);
   };

@@ -90,8 +90,9 @@ class ChocoProgress final : public Progress {
     log_number_ = options_.first_log;
   }
 
-  void begin(const ProgressPlan& plan, Step) override {
+  void begin(const ProgressPlan& plan, Step first_step) override {
     text_data_ = plan.text;
+    recall_best(first_step);
     began_ = options_.now();
     print("=>>>> start training and validation.\n=>>>> enter the training.\n\n");
   }
@@ -175,25 +176,41 @@ class ChocoProgress final : public Progress {
     }
   }
 
-  // The mean of the workers' own models where they are tested, as in the original.
-  void show_best() {
+  // Of the tests before `first_step`; a run that was stopped may have had later ones, which it
+  // repeats now.
+  void recall_best(Step first_step) {
+    std::map<Step, std::vector<EvaluationRecord>> by_step;
+    for (const EvaluationRecord& record : options_.earlier_tests) {
+      if (record.step <= first_step) by_step[record.step].push_back(record);
+    }
+    for (const auto& [step, tests] : by_step) take_best(tests);
+  }
+
+  // The mean of the workers' own models where they are tested, as in the original. Whether there
+  // was anything that counts.
+  bool take_best(const std::vector<EvaluationRecord>& tests) {
     double sum = 0;
     int count = 0;
     const std::string split = options_.tests_workers ? "worker" : "test";
-    for (const EvaluationRecord& record : tested_) {
+    for (const EvaluationRecord& record : tests) {
       if (record.split != split) continue;
       sum += text_data_ ? std::exp(record.loss) : 100 * record.top1;
       ++count;
     }
-    if (count == 0) return;
-    const EvaluationRecord& last = tested_.back();
+    if (count == 0) return false;
     const double performance = sum / count;
     // The lowest perplexity, or the highest accuracy.
     const bool better = text_data_ ? performance < best_ : performance > best_;
     if (best_epoch_ < 0 || better) {
       best_ = performance;
-      best_epoch_ = last.epoch;
+      best_epoch_ = tests.back().epoch;
     }
+    return true;
+  }
+
+  void show_best() {
+    if (!take_best(tested_)) return;
+    const EvaluationRecord& last = tested_.back();
     log("runtime",
         {{"time", options_.wall_time()}, {"rank", 0}, {"epoch", last.epoch}, {"best_perf", best_}},
         {{"split", "test"}, {"type", "local_model_avg"}});

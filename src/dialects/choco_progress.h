@@ -27,14 +27,16 @@ namespace cohort {
 
 struct ChocoProgressOptions {
   int ranks = 1;
-  bool averages = false;             // models differ: what is tested as "test" is their average
-  bool tests_workers = false;        // and each of them is tested too
-  std::vector<int> receivers = {};   // of each rank: how many it sends to in a step
-  bool track_time = false;           // timings go to the log
-  bool display_time = false;         // and the table is printed
-  int first_log = 1;                 // number of the first log-N.json
-  std::string earlier_text = {};     // what log.txt has already
-  std::function<double()> now = {};  // seconds of a clock
+  bool averages = false;            // models differ: what is tested as "test" is their average
+  bool tests_workers = false;       // and each of them is tested too
+  std::vector<int> receivers = {};  // of each rank: how many it sends to in a step
+  bool track_time = false;          // timings go to the log
+  bool display_time = false;        // and the table is printed
+  int first_log = 1;                // number of the first log-N.json
+  std::string earlier_text = {};    // what log.txt has already
+  // Of a run that goes on: what was tested before, so that the best is the best of the whole run.
+  std::vector<EvaluationRecord> earlier_tests = {};
+  std::function<double()> now = {};             // seconds of a clock
   std::function<std::string()> wall_time = {};  // "2020-02-02 20:20:20"
   // Writes a file of the run's folder, replacing the one that is there.
   std::function<void(const std::string& name, const std::string& content)> save = {};

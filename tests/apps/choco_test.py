@@ -164,6 +164,19 @@ class Resume(Choco):
         self.assertIn("weight-decay", refused.stderr)
 
 
+    def test_the_best_is_that_of_the_whole_run(self):
+        self.choco(*self.small(hostfile=None, num_epochs=1))
+        metrics = self.folder / "runs" / "demo" / "metrics.jsonl"
+        # As if all had been right; as long as before, because the run remembers how much there was.
+        perfect = re.sub(r'("type":"evaluation".*"top1":)([0-9.e-]+)',
+                         lambda found: found[1] + "1.000000000000000000000000"[:len(found[2])]
+                         .removesuffix("."), metrics.read_text())
+        metrics.write_text(perfect)
+        result = self.choco(*self.small(hostfile=None, resume="runs/demo"))
+        self.assertRegex(result.stdout, r"best performance at local index 8 \(best epoch 1\.000, "
+                                        r"current epoch 2\.000\): 100\.0\.")
+
+
 class Usage(Choco):
     def refused(self, *arguments, says):
         result = self.choco(*arguments, status=2)

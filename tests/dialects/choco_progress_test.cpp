@@ -74,6 +74,23 @@ TEST(ChocoProgress, PrintsARecordAsADictionary) {
                         "'top5': 100.0} ({'split': 'train'})\n"));
 }
 
+TEST(ChocoProgress, GoesOnFromTheBestOfTheRunSoFar) {
+  Printed printed;
+  ChocoProgressOptions options{.ranks = 2, .averages = true, .tests_workers = true};
+  options.earlier_tests = {test_of("test", 0, 10, 0.99),   test_of("worker", 0, 10, 0.5),
+                           test_of("worker", 1, 10, 0.75), test_of("worker", 0, 20, 0.25),
+                           test_of("worker", 1, 20, 0.25), test_of("worker", 0, 30, 0.9),
+                           test_of("worker", 1, 30, 0.9)};
+  const auto progress = printed.progress(options);
+  progress->begin({}, 20);  // what came after step 20 was lost and comes again
+  progress->step(30);
+  progress->evaluated(test_of("worker", 0, 30, 0.5));
+  progress->evaluated(test_of("worker", 1, 30, 0.5));
+  progress->end();
+  EXPECT_THAT(printed.out.text(), HasSubstr("best performance at local index 30 (best epoch 1.000, "
+                                            "current epoch 3.000): 62.5."));
+}
+
 TEST(ChocoProgress, TestsTheAverageThenEachModelAndKeepsTheBestMean) {
   Printed printed;
   const auto progress = printed.progress({.ranks = 2, .averages = true, .tests_workers = true});
