@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/agreement.h"
 #include "apps/bench_all_reduce.h"
 #include "apps/bench_compress.h"
 #include "apps/bench_evaluate.h"
@@ -44,6 +45,9 @@ void run_step_bench(const StepBench& bench) {
   check_names(config);
   const auto job = join_job(config);
   check_method_suits(config, *job);
+  if (job->process() == 0) choose_stepsize(config, job->size());
+  config.consensus_stepsize =
+      from_first_process(job->between_processes(), config.consensus_stepsize);
   size_synthetic_data(config, batch_of_all(config, job->size()));
   const auto data = open_data(config, data_search_path());
   const auto model = build_model(config, *data->train, InitialWeights::kLater);

@@ -22,7 +22,7 @@ struct ScalingBench {
   explicit ScalingBench(CLI::App& command) : flags(command, step_settings(), bench_defaults()) {
     command.get_option("--batch")->description("samples of all workers in a step");
     command.get_option("--threads")->description("compute threads of a worker; 0: one");
-    command.add_option("--modes", modes, "methods to compare")
+    command.add_option("--modes,--method", modes, "methods to compare")
         ->delimiter(',')
         ->capture_default_str();
     command.add_option("--workers", workers, "numbers of workers")
@@ -69,8 +69,7 @@ struct Result {
 // The batch is that of all workers together, as in a study of the same job on more machines.
 RunConfig config_for(const RunConfig& base, const std::string& mode, int workers,
                      const ScalingBench& bench) {
-  RunConfig config = base;
-  config.method = mode;
+  RunConfig config = settings_of(mode, base);
   config.workers = workers;
   // The GPUs of the first so many workers.
   std::vector<std::string> gpus = split(config.world, ',');
@@ -93,6 +92,7 @@ RunConfig config_for(const RunConfig& base, const std::string& mode, int workers
 StepTiming measure(RunConfig& config, const DataSplits& data, const ScalingBench& bench) {
   const auto job = join_job(config);
   check_method_suits(config, *job);
+  choose_stepsize(config, job->size());
   auto members = job->join();
   return time_steps(config, data, members, bench.warmup, bench.steps);
 }
@@ -171,6 +171,7 @@ void run_scaling_bench(const ScalingBench& bench) {
   RunConfig base = bench_config(bench.flags);
   if (base.threads == 0) base.threads = 1;  // a worker stands for a core, as elsewhere for a GPU
   size_synthetic_data(base, base.batch * base.accumulate);
+  check_somebody_uses(base, bench.modes);
   std::vector<std::pair<std::string, int>> plan;
   for (const std::string& mode : bench.modes) {
     methods().find(mode);
@@ -187,7 +188,9 @@ void run_scaling_bench(const ScalingBench& bench) {
   std::vector<Result> results;
   for (int round = 0; round < bench.rounds; ++round) {
     for (std::size_t i = 0; i < plan.size(); ++i) {
-      RunConfig config = config_for(base, plan[i].first, plan[i].second, bench);
+      // What was found out in the first round stays.
+      RunConfig config =
+          round > 0 ? results[i].config : config_for(base, plan[i].first, plan[i].second, bench);
       check_config(config);
       check_names(config);
       const StepTiming timing = measure(config, *data, bench);

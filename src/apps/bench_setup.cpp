@@ -5,16 +5,71 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/error.h"
+#include "core/text.h"
+
 namespace cohort {
 
 const std::vector<std::string>& step_settings() {
-  static const std::vector<std::string> names = {
-      "model", "batch",    "threads",      "device",          "memory-format",     "seed",
-      "data",  "data-dir", "augment",      "image-size",      "loader-threads",    "optimizer",
-      "lr",    "momentum", "nesterov",     "weight-decay",    "dropout",           "depth",
-      "widen", "growth",   "accumulate",   "synthetic-shape", "synthetic-classes", "train-size",
-      "world", "bucket",   "first-bucket", "batch-norm",      "average-every"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = {
+        "model", "batch",    "threads",      "device",          "memory-format",     "seed",
+        "data",  "data-dir", "augment",      "image-size",      "loader-threads",    "optimizer",
+        "lr",    "momentum", "nesterov",     "weight-decay",    "dropout",           "depth",
+        "widen", "growth",   "accumulate",   "synthetic-shape", "synthetic-classes", "train-size",
+        "world", "bucket",   "first-bucket", "batch-norm",      "average-every"};
+    // How neighbours exchange, and what is sent.
+    for (const char* name :
+         {"topology", "topology-degree", "topology-file", "compressor", "compress-ratio",
+          "quantize-bits", "biased", "consensus-stepsize", "overlap", "power-rank", "majority-vote",
+          "mask-momentum", "clip-tensor"}) {
+      all.emplace_back(name);
+    }
+    return all;
+  }();
   return names;
+}
+
+RunConfig settings_of(const std::string& method, RunConfig config) {
+  const RunConfig usual;
+  const bool gossip = is_gossip(method);
+  config.method = method;
+  if (!gossip) {
+    config.topology = usual.topology;
+    config.topology_degree = usual.topology_degree;
+    config.topology_file = usual.topology_file;
+    config.overlap = usual.overlap;
+  }
+  if (!gossip && method != "dgc") {
+    config.compressor = usual.compressor;
+    config.compress_ratio = usual.compress_ratio;
+    config.quantize_bits = usual.quantize_bits;
+    config.biased = usual.biased;
+  }
+  if (method != "choco" && method != "deep-squeeze") {
+    config.consensus_stepsize = usual.consensus_stepsize;
+  }
+  if (method != "dgc") {
+    config.mask_momentum = usual.mask_momentum;
+    config.clip_tensor = usual.clip_tensor;
+  }
+  if (method != "power-sgd") config.power_rank = usual.power_rank;
+  if (method != "sign-sgd") config.majority_vote = usual.majority_vote;
+  if (method != "all-reduce" && !gossip && !compresses_gradients(method)) config.average_every = 1;
+  return config;
+}
+
+void check_somebody_uses(const RunConfig& config, const std::vector<std::string>& methods) {
+  for (const ConfigField& field : config_fields()) {
+    if (field.name == "method") continue;
+    const std::string asked = field_text(config, field);
+    if (std::none_of(methods.begin(), methods.end(), [&](const std::string& method) {
+          return field_text(settings_of(method, config), field) == asked;
+        })) {
+      throw ConfigError("--" + field.name + " " + asked + " does nothing with any of " +
+                        join(methods, ", ") + ": leave it out");
+    }
+  }
 }
 
 RunConfig bench_defaults() {
@@ -54,27 +109,34 @@ nlohmann::json timing_json(const RunConfig& config, const StepTiming& timing) {
                     {"data_ms", milliseconds(each.data_seconds)},
                     {"steps_last", each.steps_last}});
   }
-  return {{"model", config.model},
-          {"parameters", timing.parameters},
-          {"data", config.data},
-          {"method", config.method},
-          {"engine", config.engine},
-          {"workers", config.workers},
-          {"device", config.device},
-          {"threads", config.threads},
-          {"memory_format", timing.channels_last ? "channels-last" : "contiguous"},
-          {"batch", config.batch},
-          {"accumulate", config.accumulate},
-          {"steps", timing.steps},
-          {"step_ms", milliseconds(timing.wall_seconds)},
-          {"samples_per_s", static_cast<double>(timing.samples) / timing.wall_seconds},
-          {"data_ms", milliseconds(timing.times.data_seconds)},
-          {"compute_ms", milliseconds(timing.times.compute_seconds)},
-          {"exchange_ms", milliseconds(timing.times.exchange_seconds)},
-          {"update_ms", milliseconds(timing.times.update_seconds)},
-          {"late", late},
-          {"bytes_sent_per_step", static_cast<double>(timing.traffic.sent) / steps},
-          {"peak_memory_mib", peak_memory_mib()}};
+  nlohmann::json line = {
+      {"model", config.model},
+      {"parameters", timing.parameters},
+      {"data", config.data},
+      {"method", config.method},
+      {"engine", config.engine},
+      {"workers", config.workers},
+      {"device", config.device},
+      {"threads", config.threads},
+      {"memory_format", timing.channels_last ? "channels-last" : "contiguous"},
+      {"batch", config.batch},
+      {"accumulate", config.accumulate},
+      {"steps", timing.steps},
+      {"step_ms", milliseconds(timing.wall_seconds)},
+      {"samples_per_s", static_cast<double>(timing.samples) / timing.wall_seconds},
+      {"data_ms", milliseconds(timing.times.data_seconds)},
+      {"compute_ms", milliseconds(timing.times.compute_seconds)},
+      {"exchange_ms", milliseconds(timing.times.exchange_seconds)},
+      {"update_ms", milliseconds(timing.times.update_seconds)},
+      {"late", late},
+      {"bytes_sent_per_step", static_cast<double>(timing.traffic.sent) / steps},
+      {"peak_memory_mib", peak_memory_mib()}};
+  if (is_gossip(config.method)) {
+    line["topology"] = config.topology;
+    line["overlap"] = config.overlap;
+  }
+  if (is_gossip(config.method) || config.method == "dgc") line["compressor"] = config.compressor;
+  return line;
 }
 
 double peak_memory_mib() {

@@ -94,6 +94,36 @@ class Trouble(ProgramTest):
         self.assertIn("lower --lr", said)
 
 
+class Bench(ProgramTest):
+    STEP = ["--model", "mlp-100", "--batch", 8, "--steps", 3, "--warmup-steps", 1, "--threads", 1]
+
+    def lines(self, *arguments):
+        return [json.loads(line) for line in self.cohort("bench", *arguments).stdout.splitlines()]
+
+    def test_a_step_is_timed_with_any_compressor(self):
+        sent = {}
+        for compressor in ("none", "sign"):
+            (line,) = self.lines("step", *self.STEP, "--workers", 4, "--method", "choco",
+                                 "--compressor", compressor, "--topology", "complete")
+            self.assertEqual((line["compressor"], line["topology"]), (compressor, "complete"))
+            sent[compressor] = line["bytes_sent_per_step"]
+        self.assertLess(20 * sent["sign"], sent["none"])
+        (line,) = self.lines("step", *self.STEP, "--workers", 2, "--method", "d-psgd", "--no-overlap")
+        self.assertFalse(line["overlap"])
+        said = self.cohort("bench", "step", *self.STEP, "--compressor", "sign", status=2).stderr
+        self.assertIn("gossip", said)
+
+    def test_methods_are_compared_each_with_its_own_settings(self):
+        lines = self.lines("scaling", *self.STEP, "--workers", "2", "--method", "all-reduce,choco",
+                           "--compressor", "top-k", "--compress-ratio", 0.9, "--rounds", 2, "--json")
+        self.assertEqual([line["method"] for line in lines], ["local", "all-reduce", "choco"])
+        self.assertNotIn("compressor", lines[1])
+        self.assertEqual(lines[2]["compressor"], "top-k")
+        said = self.cohort("bench", "scaling", *self.STEP, "--modes", "all-reduce", "--compressor",
+                           "sign", status=2).stderr
+        self.assertIn("--compressor sign does nothing", said)
+
+
 class Simulate(ProgramTest):
     def test_many_workers_need_no_thread_each(self):
         result = self.cohort("simulate", *changed(PLAIN, iterations=4), "--batch", 2, "--workers",
