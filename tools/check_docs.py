@@ -5,7 +5,7 @@
     check_docs.py --write [ROOT]   first writes the table of settings anew
 
 Checked:
-  - the table in docs/configuration.md is the one of src/config/fields.cpp, defaults included;
+  - the table in docs/configuration.md is the one of src/config/fields*.cpp, defaults included;
   - every model is named in docs/models.md, every data set in docs/data.md;
   - every field of metrics.jsonl is named in docs/run_directory.md;
   - every relative link leads somewhere.
@@ -47,14 +47,15 @@ def permitted(field, kind, constants):
 
 def settings_table(root):
     """The settings by group, as Markdown."""
-    source = (root / "src/config/fields.cpp").read_text()
+    files = [root / "src/config" / name for name in ("fields.cpp", "fields_of_methods.cpp")]
+    source = "".join(file.read_text() for file in files if file.exists())
     members = {found["name"]: found for found in
                MEMBER.finditer((root / "src/config/run_config.h").read_text())}
     groups, constants = dict(GROUP.findall(source)), dict(CONSTANT.findall(source))
     fields = list(FIELD.finditer(source))
     listed = source.count("&C::")
     if len(fields) != listed:
-        raise ValueError(f"fields.cpp lists {listed} settings, {len(fields)} were understood")
+        raise ValueError(f"src/config lists {listed} settings, {len(fields)} were understood")
     lines, group = [], None
     for field in fields:
         if field["group"] != group:
@@ -62,7 +63,7 @@ def settings_table(root):
             lines += ["", f"### {groups[group]}", "", "| setting | default | permitted | meaning |",
                       "|---|---|---|---|"]
         member = members[field["member"]]
-        default = (member["value"] or "").strip('"')
+        default = (member["value"] or "").strip('"{}').replace(", ", ",")
         lines.append(f"| `{field['name']}` | {f'`{default}`' if default else 'empty'} "
                      f"| {permitted(field, member['type'], constants)} | {field['help']} |")
     return "\n".join(lines[1:]) + "\n"
