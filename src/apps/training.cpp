@@ -18,6 +18,7 @@
 #include "apps/swamp_host.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "data/text_sets.h"
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
 #include "engine/device.h"
@@ -100,6 +101,12 @@ OrderStart order_start(const nlohmann::json& engine, const RunConfig& config) {
   }
   if (config.partition != "none") {
     throw ConfigError("a run with --partition goes on with the same --workers and --batch only");
+  }
+  if (is_text_set(config.data)) {
+    throw ConfigError(fmt::format(
+        "the run has cut its text into {} columns, one for each row of the batches of all workers, "
+        "and goes on with as many: --batch times --workers must stay {}, but would be {}",
+        batch, batch, batch_of_all(config, static_cast<int>(config.workers))));
   }
   return start_from(order.at("stands_at"));
 }

@@ -101,6 +101,16 @@ class Train(TextTest):
         self.write("train", 1200, 1)
         self.cohort("train", "--resume", run, "--epochs", 3, "--quiet")
 
+    def test_goes_on_with_the_same_columns_only(self):
+        run = self.train("r", *LSTM, "--method", "all-reduce", "--workers", 2, "--quiet")
+        before = (run / "run.json").read_bytes()
+        for more in (["--batch", 5], ["--workers", 3], ["--batch", 12]):
+            said = self.cohort("train", "--resume", run, "--epochs", 3, *more, status=2).stderr
+            self.assertIn("--batch times --workers must stay 12", said)
+            self.assertNotIn("--data-dir", said)
+        self.assertEqual((run / "run.json").read_bytes(), before)
+        self.cohort("train", "--resume", run, "--epochs", 3, "--workers", 3, "--batch", 4, "--quiet")
+
 
 if __name__ == "__main__":
     program.main()
