@@ -45,12 +45,12 @@ void run_step_bench(const StepBench& bench) {
   check_names(config);
   const auto job = join_job(config);
   check_method_suits(config, *job);
-  if (job->process() == 0) choose_stepsize(config, job->size());
-  config.consensus_stepsize =
-      from_first_process(job->between_processes(), config.consensus_stepsize);
   size_synthetic_data(config, batch_of_all(config, job->size()));
   const auto data = open_data(config, data_search_path());
   const auto model = build_model(config, *data->train, InitialWeights::kLater);
+  if (job->process() == 0) choose_stepsize(config, job->size(), largest_tensor(*model));
+  config.consensus_stepsize =
+      from_first_process(job->between_processes(), config.consensus_stepsize);
   set_compute_threads(config, *model, job->host_size());
   check_workers(config, *data, job->size(), {job->first_rank(), job->local_size()});
   auto members = job->join();

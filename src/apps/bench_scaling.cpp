@@ -92,7 +92,8 @@ RunConfig config_for(const RunConfig& base, const std::string& mode, int workers
 StepTiming measure(RunConfig& config, const DataSplits& data, const ScalingBench& bench) {
   const auto job = join_job(config);
   check_method_suits(config, *job);
-  choose_stepsize(config, job->size());
+  const auto model = build_model(config, *data.train, InitialWeights::kLater);
+  choose_stepsize(config, job->size(), largest_tensor(*model));
   auto members = job->join();
   return time_steps(config, data, members, bench.warmup, bench.steps);
 }
