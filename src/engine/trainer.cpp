@@ -405,9 +405,9 @@ Traffic Trainer::traffic() const {
 
 std::vector<WorkerState> Trainer::gather_workers() {
   const Traffic before = traffic();
-  auto all =
-      gather_states(pack_worker(parts_.replica, parts_.method), pack_newcomer(parts_.replica),
-                    *parts_.messages, deadline_in(options_.patience));
+  auto all = gather_states(pack_worker(parts_.replica, parts_.method),
+                           pack_newcomer(parts_.replica, parts_.method), *parts_.messages,
+                           deadline_in(options_.patience));
   const Traffic after = traffic();
   apart_.sent += after.sent - before.sent;
   apart_.received += after.received - before.received;

@@ -38,7 +38,9 @@ void Trainer::agree(const std::atomic<bool>& stop) {
   double wanted = steps;
   if (options_.agree_every_seconds > 0 && agreed_ > 0) {
     const double step_seconds = seconds_between(agreed_at_, Clock::now()) / (done_ - agreed_);
-    wanted = std::clamp(options_.agree_every_seconds / step_seconds, 1.0, kMostSteps);
+    // Slowly farther and farther: how long the first steps take says little.
+    const double at_most = std::min(kMostSteps, 2.0 * static_cast<double>(done_ - agreed_));
+    wanted = std::clamp(options_.agree_every_seconds / step_seconds, 1.0, at_most);
   }
   {
     const StopWatch watch(
@@ -78,7 +80,7 @@ void Trainer::welcome(const std::vector<Rank>& joined) {
                                      {"saved", saved_},         {"best_unsaved", best_unsaved_},
                                      {"next", next_agreement_}, {"first_loss", first_loss_},
                                      {"engine", engine_state()}};
-    const Bytes entry = entry_of(document, to_bytes(pack_newcomer(parts_.replica)));
+    const Bytes entry = entry_of(document, to_bytes(pack_newcomer(parts_.replica, parts_.method)));
     for (const Rank rank : joined) {
       parts_.group.welcome(rank, entry);
       event("joined", "rank " + std::to_string(rank));

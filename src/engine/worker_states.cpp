@@ -66,7 +66,7 @@ std::string name_of(std::size_t worker, const char* what) {
 
 std::size_t saved_workers(const LoadedCheckpoint& checkpoint) {
   std::size_t saved = 0;
-  while (checkpoint.state.find(name_of(saved, "values")) != nullptr) ++saved;
+  while (checkpoint.state.find(name_of(saved, "numbers")) != nullptr) ++saved;
   return saved;
 }
 
@@ -80,7 +80,8 @@ void require_no_states(const LoadedCheckpoint& checkpoint) {
 }
 
 Bytes to_bytes(const WorkerState& state) {
-  const std::vector<std::uint64_t> counts = {state.values.size(), state.numbers.size()};
+  const std::vector<std::uint64_t> counts = {state.values.size(), state.numbers.size(),
+                                             state.newcomer ? 1U : 0U};
   Bytes bytes;
   for (const auto part : {std::as_bytes(std::span(counts)), std::as_bytes(std::span(state.numbers)),
                           std::as_bytes(std::span(state.values))}) {
@@ -90,7 +91,7 @@ Bytes to_bytes(const WorkerState& state) {
 }
 
 WorkerState worker_state_from(std::span<const std::byte> bytes, Rank sender) {
-  std::uint64_t counts[2] = {0, 0};
+  std::uint64_t counts[3] = {0, 0, 0};
   const bool has_counts = bytes.size() >= sizeof counts;
   if (has_counts) std::memcpy(counts, bytes.data(), sizeof counts);
   const std::uint64_t rest = bytes.size() - (has_counts ? sizeof counts : 0);
@@ -99,6 +100,7 @@ WorkerState worker_state_from(std::span<const std::byte> bytes, Rank sender) {
     throw PeerError("rank " + std::to_string(sender) + " sent a worker's state that is none");
   }
   WorkerState state;
+  state.newcomer = counts[2] != 0;
   state.numbers.resize(counts[1]);
   state.values.resize(counts[0]);
   const std::byte* at = bytes.data() + sizeof counts;
@@ -108,17 +110,21 @@ WorkerState worker_state_from(std::span<const std::byte> bytes, Rank sender) {
   return state;
 }
 
-WorkerState pack_newcomer(Replica& replica) {
+WorkerState pack_newcomer(Replica& replica, UpdateMethod& method) {
   WorkerState state;
+  state.newcomer = true;
   Packer packer(state);
   replica.visit_model(packer);
   replica.visit_state(packer);
+  method.visit_entry(packer);
   return state;
 }
 
 WorkerState pack_worker(Replica& replica, UpdateMethod& method) {
-  WorkerState state = pack_newcomer(replica);
+  WorkerState state;
   Packer packer(state);
+  replica.visit_model(packer);
+  replica.visit_state(packer);
   method.visit_state(packer);
   return state;
 }
@@ -127,9 +133,9 @@ void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& met
   Unpacker unpacker(state);
   replica.visit_model(unpacker);
   replica.visit_state(unpacker);
-  if (unpacker.at_end()) return method.enter(replica, step);
-  method.visit_state(unpacker);
+  state.newcomer ? method.visit_entry(unpacker) : method.visit_state(unpacker);
   unpacker.end();
+  if (state.newcomer) method.enter(replica, step);
 }
 
 std::vector<WorkerState> gather_states(WorkerState own, const WorkerState& newcomer,
@@ -170,7 +176,7 @@ std::vector<TensorView> state_tensors(const std::vector<WorkerState>& states) {
   std::vector<TensorView> views;
   for (std::size_t worker = 0; worker < states.size(); ++worker) {
     const WorkerState& state = states[worker];
-    views.push_back({name_of(worker, "values"),
+    views.push_back({name_of(worker, state.newcomer ? "entry" : "values"),
                      DType::kF32,
                      {static_cast<std::int64_t>(state.values.size())},
                      std::as_bytes(std::span(state.values))});
@@ -192,12 +198,15 @@ std::vector<WorkerState> states_from(const LoadedCheckpoint& checkpoint, int wor
                       std::to_string(workers));
   }
   for (std::size_t worker = 0; worker < states.size(); ++worker) {
-    const TensorView* values = checkpoint.state.find(name_of(worker, "values"));
+    const TensorView* entry = checkpoint.state.find(name_of(worker, "entry"));
+    const TensorView* values =
+        entry != nullptr ? entry : checkpoint.state.find(name_of(worker, "values"));
     const TensorView* numbers = checkpoint.state.find(name_of(worker, "numbers"));
     if (values == nullptr || numbers == nullptr || values->dtype != DType::kF32 ||
         numbers->dtype != DType::kI64) {
       throw FileError(source + " has no state of worker " + std::to_string(worker));
     }
+    states[worker].newcomer = entry != nullptr;
     states[worker].values.resize(values->bytes.size() / sizeof(float));
     states[worker].numbers.resize(numbers->bytes.size() / sizeof(std::int64_t));
     if (!values->bytes.empty()) {

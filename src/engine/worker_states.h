@@ -2,7 +2,8 @@
 //
 // The first worker gathers them when it saves and gives them out when a run goes on. In the file
 // they are tensors of state.safetensors: "worker 3/values", all of a worker's tensors in the order
-// in which replica and method name them, and "worker 3/numbers".
+// in which replica and method name them, and "worker 3/numbers"; "worker 3/entry" instead of values
+// for one that was lost when they were saved, and will begin as a newcomer.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +20,14 @@ namespace cohort {
 struct WorkerState {
   std::vector<float> values;
   std::vector<std::int64_t> numbers;
+  bool newcomer = false;  // model, optimizer and entry of a method that enters
 };
 
 // Model, optimizer and method of one worker. Throws FileError when `state` is of another model.
 WorkerState pack_worker(Replica& replica, UpdateMethod& method);
-// Of a newcomer, whose method enters at `step`: model and optimizer alone.
-WorkerState pack_newcomer(Replica& replica);
-// Takes either.
+// Of one that is to begin in the place of this worker.
+WorkerState pack_newcomer(Replica& replica, UpdateMethod& method);
+// Takes either; the method of a newcomer enters at `step`.
 void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& method, Step step);
 
 // All workers call it together; the first one gets all states, by rank, with `newcomer` in the

@@ -49,6 +49,11 @@ class GossipAlgorithm {
   // Before the first round: all ranks have the same x, in which the codec's tensors lie.
   virtual void start(std::span<const float> x) = 0;
 
+  // Instead, for a rank that comes later, in the place of another with these parameters, of whom
+  // the others believe `estimate` (nothing where they believe nothing): it will be told of its
+  // neighbours by take_estimate().
+  virtual void enter(std::span<const float> x, std::span<const float> estimate) = 0;
+
   // Replaces the content of `message`.
   virtual void advance(std::span<float> x, const GossipRound& round, Bytes& message) = 0;
 

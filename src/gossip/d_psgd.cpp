@@ -18,6 +18,8 @@ class DPsgd final : public GossipAlgorithm {
 
   void start(std::span<const float>) override { std::fill(change_.begin(), change_.end(), 0.0F); }
 
+  void enter(std::span<const float> x, std::span<const float>) override { start(x); }
+
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
     if (mix_first_) add_scaled(x, 1.0F, change_);
     codec_->encode(x, rank_, round.number, message);

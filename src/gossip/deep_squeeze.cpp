@@ -21,6 +21,8 @@ class DeepSqueeze final : public GossipAlgorithm {
     std::fill(change_.begin(), change_.end(), 0.0F);
   }
 
+  void enter(std::span<const float> x, std::span<const float>) override { start(x); }
+
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
     add_scaled(error_, 1.0F, x);
     codec_->encode(error_, rank_, round.number, message);

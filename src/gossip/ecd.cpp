@@ -27,6 +27,11 @@ class Ecd final : public GossipAlgorithm {
     for (Other& other : others_) std::copy(x.begin(), x.end(), other.estimate.begin());
   }
 
+  void enter(std::span<const float> x, std::span<const float> estimate) override {
+    start(x);
+    std::copy(estimate.begin(), estimate.end(), own_.begin());
+  }
+
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
     // x is x_ - eta m.
     subtract(x, x, x_);

@@ -44,6 +44,9 @@ class EstimatingAlgorithm : public GossipAlgorithm {
       : estimates_(options.rank, options.numel, options.codec) {}
 
   void start(std::span<const float> x) override { estimates_.start(x); }
+  void enter(std::span<const float>, std::span<const float> estimate) override {
+    estimates_.start(estimate);
+  }
   void receive(const Neighbour& from, const GossipRound& round,
                std::span<const std::byte> message) override {
     estimates_.receive(from, round, message);

@@ -24,8 +24,11 @@ GossipNode::GossipNode(Rank rank, std::shared_ptr<const Topology> topology,
   }
 }
 
-void GossipNode::enter(std::uint64_t rounds, std::span<const float> x) {
-  algorithm_->start(x);
+void GossipNode::enter(std::uint64_t rounds, std::span<const float> x,
+                       std::span<const float> estimate) {
+  COHORT_CHECK(estimate.size() == algorithm_->own_estimate().size(),
+               "an estimate of another model");
+  algorithm_->enter(x, estimate);
   round_ = rounds;
   check_ = 0;
   edges_.clear();

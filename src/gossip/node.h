@@ -54,8 +54,9 @@ class GossipNode {
   const GossipAlgorithm& algorithm() const { return *algorithm_; }
 
   void start(std::span<const float> x) { algorithm_->start(x); }
-  // Instead: the others have had `rounds` rounds. Begins with x, and asks them what they are.
-  void enter(std::uint64_t rounds, std::span<const float> x);
+  // Instead: the others have had `rounds` rounds. Begins in the place of a rank with these
+  // parameters and this own_estimate(), and asks its neighbours what they are.
+  void enter(std::uint64_t rounds, std::span<const float> x, std::span<const float> estimate);
 
   void begin_round(std::span<float> x);
   // `from` may be anybody. Throws PeerError when the frame is none, or from somebody who has no

@@ -82,8 +82,22 @@ class Gossip final : public UpdateMethod {
   void enter(Replica&, Step step) override {
     parameters_->from_device();
     exchange_->between_rounds([&](GossipNode& node) {
-      node.enter(static_cast<std::uint64_t>(step / options_.average_every), parameters_->values());
+      node.enter(static_cast<std::uint64_t>(step / options_.average_every), parameters_->values(),
+                 entry_);
     });
+  }
+
+  // What is believed of a rank lags behind it, alike on all: who began with the truth would be
+  // drawn away by all the others.
+  void visit_entry(StateVisitor& visitor) override {
+    exchange_->between_rounds([&](GossipNode& node) {
+      const auto own = node.algorithm().own_estimate();
+      entry_.assign(own.begin(), own.end());
+    });
+    if (entry_.empty()) return;
+    visitor.tensor(
+        "gossip.entry",
+        at::from_blob(entry_.data(), {static_cast<std::int64_t>(entry_.size())}, at::kFloat));
   }
 
  private:
@@ -112,6 +126,7 @@ class Gossip final : public UpdateMethod {
   MethodOptions options_;
   std::optional<FlatParameters> parameters_;
   std::unique_ptr<GossipNode> node_;
+  std::vector<float> entry_;  // the estimate of rank 0 that a newcomer begins with
   bool overlaps_ = false;
   bool under_way_ = false;
   std::optional<GossipExchange> exchange_;  // last: its thread ends first

@@ -79,8 +79,10 @@ class UpdateMethod {
   // another rank is back. It goes on from rank 0's model.
   virtual void welcome(Replica&, Rank) {}
   // This rank is the one, and `replica` holds that model; the others have taken `step` steps. Comes
-  // after start(), and instead of a state of its own.
+  // after start(), and instead of a state of its own; before it visit_entry() brings what else the
+  // newcomer has to have of rank 0's.
   virtual void enter(Replica&, Step) {}
+  virtual void visit_entry(StateVisitor&) {}
 
   // Estimates, error memory, clocks: what a checkpoint must hold besides the replica's own state.
   virtual void visit_state(StateVisitor& visitor) = 0;

@@ -78,9 +78,10 @@ class Survival(WorkersTest):
                 self.assertIn("rank 2 is back at step", said)
                 run, events = self.check_run(method, iterations=1000)
                 self.assertEqual(events, [("lost", "rank 2"), ("joined", "rank 2")])
-                # They are one group again, not three and one.
+                # They are one group again, not three and one: undisturbed, theirs is 0.003 to 0.4,
+                # and 7 for deep-squeeze.
                 distance = self.metrics(run, "evaluation")[-1]["consensus_distance"]
-                self.assertLess(distance, 1)
+                self.assertLess(distance, 11 if method == "deep-squeeze" else 1)
 
     def test_one_that_was_stopped_comes_back_when_it_wakes(self):
         job, children = self.launched("a", "choco", iterations=2000)
