@@ -58,6 +58,19 @@ json settings_of(const RunConfig& config) {
   return own;
 }
 
+constexpr const char* kSameFiles = "Give every host the same files, see --data-dir";
+
+json facts_of(const DataSplits& data) {
+  std::uint64_t labels = 0;
+  for (std::int64_t i = 0; i < data.train->size(); ++i) {
+    labels = labels * 0x100000001b3 + static_cast<std::uint64_t>(data.train->label(i)) + 1;
+  }
+  return {{"number of training samples", data.train->size()},
+          {"number of test samples", data.test->size()},
+          {"number of classes", data.train->class_names().size()},
+          {"hash of the labels", labels}};
+}
+
 std::string other_than_first(std::size_t process, const std::string& what, const std::string& found,
                              const std::string& advice) {
   return "process " + std::to_string(process) + " has other " + what + " than process 0: " + found +
@@ -88,17 +101,14 @@ void require_same_settings(const std::string& first, int process, const RunConfi
 }
 
 void require_same_data(Collectives& processes, const DataSplits& data) {
-  if (processes.size() == 1) return;
-  std::uint64_t labels = 0;
-  for (std::int64_t i = 0; i < data.train->size(); ++i) {
-    labels = labels * 0x100000001b3 + static_cast<std::uint64_t>(data.train->label(i)) + 1;
-  }
-  require_same(processes,
-               {{"number of training samples", data.train->size()},
-                {"number of test samples", data.test->size()},
-                {"number of classes", data.train->class_names().size()},
-                {"hash of the labels", labels}},
-               "data", "Give every host the same files, see --data-dir");
+  if (processes.size() > 1) require_same(processes, facts_of(data), "data", kSameFiles);
+}
+
+std::string data_text(const DataSplits& data) { return facts_of(data).dump(); }
+
+void require_same_data(const std::string& first, int process, const DataSplits& data) {
+  const std::string found = differences(json::parse(first), facts_of(data));
+  if (!found.empty()) throw ConfigError(other_than_first(process, "data", found, kSameFiles));
 }
 
 std::string from_first_process(Collectives& processes, const std::string& text) {

@@ -84,16 +84,26 @@ int dry_run(const std::vector<LocalProcess>& processes) {
   return 0;
 }
 
-// The method that a train command asks for: by flag, or in the settings it takes over.
-std::string method_in(const std::vector<std::string>& arguments) {
-  if (const std::string method = value_in(arguments, "--method"); !method.empty()) return method;
+// The settings that a train command takes over, before its flags.
+RunConfig base_settings(const std::vector<std::string>& arguments) {
   if (const std::string run = value_in(arguments, "--resume"); !run.empty()) {
-    return read_run_config(run).method;
+    return read_run_config(run);
   }
   const std::string file = value_in(arguments, "--config");
   RunConfig config;
   if (!file.empty()) merge_json(config, read_text_file(file, 1 << 20), file);
-  return config.method;
+  return config;
+}
+
+// What it asks for: by flag, or in those settings.
+std::string method_in(const std::vector<std::string>& arguments) {
+  const std::string method = value_in(arguments, "--method");
+  return method.empty() ? base_settings(arguments).method : method;
+}
+
+std::int64_t workers_in(const std::vector<std::string>& arguments) {
+  const std::string workers = value_in(arguments, "--workers");
+  return workers.empty() ? base_settings(arguments).workers : std::atoll(workers.c_str());
 }
 
 int run_local(const Flags& flags) {
@@ -106,7 +116,9 @@ int run_local(const Flags& flags) {
   LocalSurvival survival;
   survival.go_on =
       request.arguments.front() == "train" && models_are_averaged(method_in(request.arguments));
-  survival.restarts = flags.restarts;
+  // A process with several workers is gone on without.
+  const std::int64_t workers = workers_in(request.arguments);
+  survival.restarts = workers == 0 || workers == request.processes ? flags.restarts : 0;
   return run_local_job(job, local_control(), survival);
 }
 

@@ -12,13 +12,13 @@
 #include "apps/data_description.h"
 #include "apps/environment.h"
 #include "apps/job_choice.h"
+#include "apps/run_files.h"
 #include "apps/run_summary.h"
 #include "apps/server_threads.h"
 #include "apps/serving.h"
 #include "apps/swamp_host.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "data/text_sets.h"
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
 #include "engine/device.h"
@@ -87,93 +87,6 @@ void announce(const RunConfig& config, const Model& model, const DataSplits& dat
   fmt::print(stderr, "run      {}\n", run.path().string());
 }
 
-// Where the sample order of a run that goes on begins: as before when nothing about it changed, so
-// that the run is the very same; otherwise in the middle of the epoch.
-OrderStart order_start(const nlohmann::json& engine, const RunConfig& config) {
-  const auto start_from = [](const nlohmann::json& numbers) {
-    return OrderStart{numbers.at(0), numbers.at(1), numbers.at(2)};
-  };
-  const nlohmann::json order = engine.value("order", nlohmann::json());
-  if (order.is_null()) return {};
-  const std::int64_t batch = order.at("batch_of_all");
-  if (batch == batch_of_all(config, static_cast<int>(config.workers))) {
-    return start_from(order.at("started_at"));
-  }
-  if (config.partition != "none") {
-    throw ConfigError("a run with --partition goes on with the same --workers and --batch only");
-  }
-  if (is_text_set(config.data)) {
-    throw ConfigError(fmt::format(
-        "the run has cut its text into {} columns, one for each row of the batches of all workers, "
-        "and goes on with as many: --batch times --workers must stay {}, but would be {}",
-        batch, batch, batch_of_all(config, static_cast<int>(config.workers))));
-  }
-  return start_from(order.at("stands_at"));
-}
-
-nlohmann::json to_json(const ResumePoint& point) {
-  return {{"start", {point.start.step, point.start.epoch, point.start.position}},
-          {"step", point.step},
-          {"engine", point.engine},
-          {"source", point.source}};
-}
-
-std::optional<ResumePoint> resume_point_from(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  const nlohmann::json document = nlohmann::json::parse(text);
-  const nlohmann::json& start = document.at("start");
-  return ResumePoint{{start.at(0), start.at(1), start.at(2)},
-                     document.at("step"),
-                     document.at("engine"),
-                     document.at("source")};
-}
-
-// What only the first process has: the run's folder and what is in it.
-struct RunFiles {
-  RunDirectory run;
-  CheckpointStore checkpoints;
-  std::optional<LoadedCheckpoint> checkpoint;  // to go on from
-  std::vector<std::string> notes;
-};
-
-RunFiles open_run(const RunConfig& config, const TrainRequest& request) {
-  if (request.resume.empty()) {
-    if (request.make_room) request.make_room();
-    RunDirectory run =
-        RunDirectory::create(request.runs_dir, request.name, config.model + "-" + config.data);
-    CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
-    return {std::move(run), std::move(checkpoints), {}, {}};
-  }
-  RunDirectory run = RunDirectory::open(request.resume);
-  CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
-  std::vector<std::string> notes;
-  auto checkpoint = checkpoints.load_latest(
-      [&](const std::string& warning) { notes.push_back("warning: " + warning); });
-  if (!checkpoint) {
-    notes.push_back("no checkpoint yet in " + checkpoints.folder().string() +
-                    ": starting from step 0");
-    run.rewind_metrics(0);
-  } else {
-    notes.push_back(
-        fmt::format("resuming from {} at step {}", checkpoint->folder.string(), checkpoint->step));
-  }
-  return {std::move(run), std::move(checkpoints), std::move(checkpoint), std::move(notes)};
-}
-
-// As JSON for the other processes; empty when the run starts at its beginning.
-std::string resume_text(const RunFiles& files, const RunConfig& config) {
-  if (!files.checkpoint) return "";
-  const LoadedCheckpoint& checkpoint = *files.checkpoint;
-  const nlohmann::json engine = checkpoint.extra.value("engine", nlohmann::json::object());
-  try {
-    return to_json({order_start(engine, config), checkpoint.step, engine.dump(),
-                    checkpoint.folder.string()})
-        .dump();
-  } catch (const nlohmann::json::exception& error) {
-    throw FileError(checkpoint.folder.string() + ": its manifest is damaged: " + error.what());
-  }
-}
-
 class Training {
  public:
   Training(RunConfig& config, const TrainRequest& request,
@@ -191,7 +104,11 @@ class Training {
     check_method_suits(config_, job_);
     data_ = open_data(config_, data_search_path());
     if (request_.complete) request_.complete(config_, *data_);
-    require_same_data(processes, *data_);
+    if (request_.rejoin) {
+      require_same_data(data_told_, job_.process(), *data_);
+    } else {
+      require_same_data(processes, *data_);
+    }
     const auto model = build_model(config_, *data_->train, InitialWeights::kLater);
     // Found by the first alone: another host's arithmetic may differ in the last digit.
     if (job_.process() == 0) choose_stepsize(config_, job_.size(), largest_tensor(*model));
@@ -207,6 +124,7 @@ class Training {
       resume_ = resume_point_from(resume);
       job_.tell_returning(nlohmann::json{
           {"settings", settings},
+          {"data", data_text(*data_)},
           {"consensus-stepsize", config_.consensus_stepsize},
           {"resume", resume}}.dump());
     }
@@ -242,6 +160,7 @@ class Training {
     try {
       const auto told = nlohmann::json::parse(job_.told());
       require_same_settings(told.at("settings"), job_.process(), config_);
+      data_told_ = told.at("data");
       config_.consensus_stepsize = told.at("consensus-stepsize");
       resume_ = resume_point_from(told.at("resume"));
     } catch (const nlohmann::json::exception& error) {
@@ -419,6 +338,7 @@ class Training {
   const std::vector<std::string>& arguments_;
   Job& job_;
   std::unique_ptr<DataSplits> data_;
+  std::string data_told_;          // by the first process, to one that is back
   std::optional<RunFiles> files_;  // of the first process
   nlohmann::json document_;
   std::optional<ResumePoint> resume_;
@@ -468,6 +388,9 @@ int train_once(RunConfig config, const TrainRequest& request,
   const TrainRequest own = remote ? own_request(request, config.rank) : request;
   try {
     return Training(config, own, arguments, *job).run();
+  } catch (const CutOffError& error) {
+    if (job->local_size() == 1) throw;
+    throw PeerError(std::string(error.what()) + "; the run goes on with --resume");
   } catch (const std::exception& error) {
     // So that processes which wait for this one end as well, and say why.
     job->between_processes().leave("process " + std::to_string(job->process()) +
@@ -488,6 +411,7 @@ int train(RunConfig config, const TrainRequest& request,
     try {
       return train_once(config, now, arguments);
     } catch (const CutOffError& error) {
+      if (stop_requested()) throw;
       fmt::print(stderr, "cohort: {}; trying to come back\n", error.what());
       now.rejoin = true;
     }

@@ -181,7 +181,7 @@ Bytes LivingCollectives::lead(std::span<const std::byte> own, const Combine& com
   for (auto& [from, message] : std::exchange(early_, {})) handle(std::move(message));
   while (!awaited().empty()) {
     if (auto message = transport_.receive_any(kLivingTag, std::min(deadline, deadline_in(kLook)))) {
-      handle(std::move(*message));
+      take(std::move(*message));
     } else if (Clock::now() < deadline) {
       look_for_lost();
     } else {
@@ -189,13 +189,14 @@ Bytes LivingCollectives::lead(std::span<const std::byte> own, const Combine& com
     }
   }
   // Those who come back while nobody is waited for.
-  while (auto message = transport_.try_receive(kLivingTag)) handle(std::move(*message));
+  while (auto message = transport_.try_receive(kLivingTag)) take(std::move(*message));
   const Bytes result = combine(parts_);
   joined_.clear();
   for (const Rank rank : lets_in ? std::exchange(ready_, {}) : std::vector<Rank>{}) {
     if (present_[rank]) continue;
     transport_.readmit(rank);
     if (transport_.gone(rank).empty()) joined_.push_back(rank);
+    std::erase(introduced_, rank);
   }
   Bytes answer = presence();
   for (const Rank rank : joined_) answer[rank] = static_cast<std::byte>(Presence::kJoined);
@@ -208,7 +209,8 @@ Bytes LivingCollectives::lead(std::span<const std::byte> own, const Combine& com
 }
 
 Bytes LivingCollectives::follow(std::span<const std::byte> own, Deadline deadline) {
-  if (!send(0, Kind::kPart, operation_, own, deadline)) cut_off(transport_);
+  // Where that fails, rank 0 may have said why it left.
+  send(0, Kind::kPart, operation_, own, deadline);
   const Message message = receive_from_first(deadline);
   Header header;
   std::memcpy(&header, message.payload.data(), sizeof header);
@@ -222,7 +224,24 @@ Bytes LivingCollectives::follow(std::span<const std::byte> own, Deadline deadlin
   return {result.begin(), result.end()};
 }
 
-// Of rank 0 alone.
+// Of rank 0 alone. What one that is not let in says may be wrong, and is its own affair.
+void LivingCollectives::take(Message message) {
+  received_ += message.payload.size();
+  const Rank from = message.from;
+  Header header;
+  if (message.payload.size() >= sizeof header) {
+    std::memcpy(&header, message.payload.data(), sizeof header);
+    if (header.kind == Kind::kReturn) lose(from);  // this is another in its place
+  }
+  if (present_[from]) return handle(std::move(message));
+  try {
+    handle(std::move(message));
+  } catch (const Error& error) {
+    lose(from);
+    send(from, Kind::kFarewell, 0, bytes_of(error.what()), deadline_in(kFarewellTime));
+  }
+}
+
 void LivingCollectives::handle(Message message) {
   Header header;
   const Rank from = message.from;
@@ -246,8 +265,11 @@ void LivingCollectives::handle(Message message) {
       if (present_[from]) throw PeerError(text_of(payload));
       return;
     case Kind::kReturn: {
-      lose(from);
       Bytes answer = presence();
+      for (const Rank other : introduced_) {
+        answer[other] = static_cast<std::byte>(Presence::kPresent);
+      }
+      introduced_.push_back(from);
       append(answer,
              bytes_of(options_.introduce ? options_.introduce(from, text_of(payload)) : ""));
       send(from, Kind::kIntroduction, 0, answer, deadline_in(kFarewellTime));
@@ -278,7 +300,7 @@ void LivingCollectives::look_for_lost() {
   while (!lost.empty()) {
     auto message = transport_.try_receive(kLivingTag);
     if (!message) break;
-    handle(std::move(*message));
+    take(std::move(*message));
   }
   for (const Rank rank : lost) {
     if (!parts_.contains(rank)) lose(rank);
@@ -290,6 +312,7 @@ void LivingCollectives::lose(Rank rank) {
   parts_.erase(rank);
   early_.erase(rank);
   std::erase(ready_, rank);
+  std::erase(introduced_, rank);
 }
 
 bool LivingCollectives::send(Rank to, Kind kind, std::uint64_t operation,
@@ -311,16 +334,9 @@ bool LivingCollectives::send(Rank to, Kind kind, std::uint64_t operation,
 }
 
 Message LivingCollectives::receive_from_first(Deadline deadline) {
+  Message message;
   try {
-    Message message = transport_.receive(0, kLivingTag, deadline);
-    received_ += message.payload.size();
-    Header header;
-    if (message.payload.size() < sizeof header) throw PeerError("rank 0 sent no message");
-    std::memcpy(&header, message.payload.data(), sizeof header);
-    if (header.kind == Kind::kFarewell) {
-      throw PeerError(text_of(std::span(message.payload).subspan(sizeof header)));
-    }
-    return message;
+    message = transport_.receive(0, kLivingTag, deadline);
   } catch (const PeerError&) {
     if (!transport_.gone(0).empty() && transport_.gone(rank()).empty()) {
       fail_if_broken();
@@ -328,6 +344,14 @@ Message LivingCollectives::receive_from_first(Deadline deadline) {
     }
     throw;
   }
+  received_ += message.payload.size();
+  Header header;
+  if (message.payload.size() < sizeof header) throw PeerError("rank 0 sent no message");
+  std::memcpy(&header, message.payload.data(), sizeof header);
+  if (header.kind == Kind::kFarewell) {
+    throw PeerError(text_of(std::span(message.payload).subspan(sizeof header)));
+  }
+  return message;
 }
 
 Bytes LivingCollectives::presence() const {
@@ -406,12 +430,12 @@ std::string introduce_to_first(Transport& transport, const std::string& own,
   if (!group.send(0, LivingCollectives::Kind::kReturn, 0, bytes_of(own), deadline)) {
     cut_off(transport);
   }
-  const Message message = group.receive_from_first(deadline);
+  Message message;
   LivingCollectives::Header header;
-  std::memcpy(&header, message.payload.data(), sizeof header);
-  if (header.kind != LivingCollectives::Kind::kIntroduction) {
-    throw PeerError("rank 0 sent something else than an introduction");
-  }
+  do {  // what its predecessor was to get may still come
+    message = group.receive_from_first(deadline);
+    std::memcpy(&header, message.payload.data(), sizeof header);
+  } while (header.kind != LivingCollectives::Kind::kIntroduction);
   const auto payload = std::span(message.payload).subspan(sizeof header);
   group.take_presence(payload);
   present = group.present_;

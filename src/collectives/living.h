@@ -90,6 +90,7 @@ class LivingCollectives final : public Collectives {
   Bytes lead(std::span<const std::byte> own, const Combine& combine, bool lets_in,
              Deadline deadline);
   Bytes follow(std::span<const std::byte> own, Deadline deadline);
+  void take(Message message);
   void handle(Message message);
   void look_for_lost();
   std::vector<Rank> awaited() const;
@@ -109,7 +110,8 @@ class LivingCollectives final : public Collectives {
   std::vector<Rank> joined_;       // in the last operation
   std::map<Rank, Bytes> parts_;    // of the operation under way; rank 0's
   std::map<Rank, Message> early_;  // of the next one
-  std::vector<Rank> ready_;        // wait to be let in
+  std::vector<Rank> introduced_;   // are back, but not present yet; who comes next calls them
+  std::vector<Rank> ready_;        // of those, wait to be let in
   std::atomic<std::uint64_t> sent_ = 0;
   std::atomic<std::uint64_t> received_ = 0;
   std::mutex mutex_;     // guards the next line

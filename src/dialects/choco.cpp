@@ -220,6 +220,10 @@ class Translator {
     config().compressor = "qsgd";
     config().quantize_bits = flags_.whole("quantize_level", 1, 16);
     config().biased = flags_.truth("is_biased");
+    const bool feeds_back = config().method == "choco" || config().method == "deep-squeeze";
+    if (feeds_back && flags_.given("is_biased") && !config().biased) {
+      note("--is_biased False: what is sent is shrunk all the same; what is fed back would grow");
+    }
   }
 
   void set_dgc() {

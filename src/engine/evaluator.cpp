@@ -92,8 +92,13 @@ Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions
   {
     const StopWatch watch(result.seconds);
     const c10::NoGradGuard no_grad;
-    const ClassificationSums::Values values = sum_of_all(
-        evaluate_part(model, dataset, part_of(dataset, group, options.batch), options), group);
+    ClassificationSums::Values values;
+    int present = 0;
+    do {  // again with those who are left, when one is lost with its part
+      present = group.present();
+      values = sum_of_all(
+          evaluate_part(model, dataset, part_of(dataset, group, options.batch), options), group);
+    } while (group.present() < present);
     const auto samples = static_cast<double>(values.samples);
     result.loss = values.loss / samples;
     result.top1 = static_cast<double>(values.top1) / samples;

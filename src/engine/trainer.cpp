@@ -405,8 +405,9 @@ Traffic Trainer::traffic() const {
 
 std::vector<WorkerState> Trainer::gather_workers() {
   const Traffic before = traffic();
-  auto all = gather_states(pack_worker(parts_.replica, parts_.method),
-                           pack_newcomer(parts_.replica, parts_.method), *parts_.messages,
+  const WorkerState for_lost =
+      parts_.group.is_first() ? pack_newcomer(parts_.replica, parts_.method) : WorkerState{};
+  auto all = gather_states(pack_worker(parts_.replica, parts_.method), for_lost, *parts_.messages,
                            deadline_in(options_.patience));
   const Traffic after = traffic();
   apart_.sent += after.sent - before.sent;

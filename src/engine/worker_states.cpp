@@ -167,7 +167,11 @@ WorkerState scatter_states(std::vector<WorkerState> all, Transport& messages, De
     return worker_state_from(messages.receive(0, kStateTag, deadline).payload, 0);
   }
   for (Rank rank = 1; rank < messages.size(); ++rank) {
-    messages.send(rank, kStateTag, to_bytes(all[static_cast<std::size_t>(rank)]), deadline);
+    try {
+      messages.send(rank, kStateTag, to_bytes(all[static_cast<std::size_t>(rank)]), deadline);
+    } catch (const PeerError&) {
+      if (messages.gone(rank).empty()) throw;
+    }
   }
   return std::move(all.front());
 }

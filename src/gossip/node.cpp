@@ -234,9 +234,10 @@ bool GossipNode::on_lost(Rank peer) {
   std::erase_if(outgoing_, [&](const Outgoing& one) { return one.to == peer; });
   std::erase_if(neighbours_, [&](const Neighbour& one) { return one.rank == peer; });
   applied_ = 0;
-  if (remembers && open_) {
+  const bool remembered = remembers && is_near(peer);
+  if (remembered && open_) {
     begin_anew();
-  } else if (remembers) {
+  } else if (remembered) {
     anew_ = true;
   } else {
     apply_ready();
@@ -248,10 +249,13 @@ void GossipNode::on_returned(Rank peer) {
   COHORT_CHECK(!open_, "between rounds");
   lost_.erase(peer);
   edges_.erase(peer);
+  if (algorithm_->remembers_neighbours() && is_near(peer)) anew_ = true;
+}
+
+bool GossipNode::is_near(Rank peer) const {
   const auto all = topology_->neighbours(rank_, 0);
-  const bool near =
-      std::any_of(all.begin(), all.end(), [&](const Neighbour& one) { return one.rank == peer; });
-  if (algorithm_->remembers_neighbours() && near) anew_ = true;
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Neighbour& one) { return one.rank == peer; });
 }
 
 void GossipNode::ask() {

@@ -95,6 +95,7 @@ class GossipNode {
 
   void find_neighbours();
   bool is_neighbour(Rank rank, std::uint64_t round) const;
+  bool is_near(Rank peer) const;  // a neighbour in a graph that does not change, lost or not
   void message_came(Rank from, const GossipHeader& header, Bytes frame);
   void answer_again(Rank from, const GossipHeader& header);
   void state_came(Rank from, const GossipHeader& header, std::span<const std::byte> payload);

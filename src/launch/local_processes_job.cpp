@@ -98,6 +98,13 @@ int run_local_job(const std::vector<LocalProcess>& job, const LocalControl& cont
       --left;
       if (processes.status(number) == 0 || first_failure >= 0) continue;
       const bool first_runs = processes.running(0) && !stops.any();
+      if (survival.go_on && restarts[number] > 0 && !processes.killed(number) && !stops.any() &&
+          processes.status(0) == 0) {
+        control.errors("cohort: " + processes.name(number) + " did not come back: it " +
+                       ending_text(processes, number) + "; the others go on\n");
+        lost = true;
+        continue;
+      }
       if (survival.go_on && processes.killed(number) && number > 0 && first_runs) {
         const bool again = restarts[number] < survival.restarts;
         control.errors("cohort: " + processes.name(number) + " " + ending_text(processes, number) +

@@ -32,7 +32,7 @@ constexpr int kFirstChannelLane = 1;  // the meeting has the one before
 // Of a process that comes back: to reach process 0, and each of the others; and to be told by
 // process 0, which may be in the middle of a long step.
 constexpr std::chrono::seconds kTimeToReach{15};
-constexpr std::chrono::seconds kTimeToCall{5};
+constexpr std::chrono::seconds kTimeToCall{8};  // longer than a silence
 constexpr std::chrono::minutes kTimeToBeTold{10};
 constexpr std::chrono::milliseconds kTryAgainAfter{300};
 
@@ -157,6 +157,9 @@ class TcpJob final : public Job {
 
   // What process 0 tells one that is back.
   std::string introduce(Rank rank, const std::string& text) {
+    if (!lets_back()) {
+      throw ConfigError("a process with several workers cannot come back: go on with --resume");
+    }
     all_[rank] = introduction_from(text, rank);
     return joined_text(all_, told_);
   }
@@ -215,7 +218,16 @@ class TcpJob final : public Job {
     activities_ = activities_of(plan_, nullptr);
     for (Rank rank = 1; rank < plan_.processes; ++rank) {
       if (rank == plan_.process || !present[rank]) continue;
-      messages->call(rank, all_[rank].address, deadline_in(kTimeToCall));
+      const Deadline until = deadline_in(kTimeToCall);
+      // Who has not missed its predecessor yet refuses.
+      while (!messages->call(rank, all_[rank].address, until)) {
+        if (Clock::now() + kTryAgainAfter > until) break;
+        std::this_thread::sleep_for(kTryAgainAfter);
+      }
+      if (options_.note && !messages->gone(rank).empty()) {
+        options_.note("rank " + std::to_string(plan_.process) +
+                      " is back, but has not reached rank " + std::to_string(rank));
+      }
     }
     messages_ = std::move(messages);
   }

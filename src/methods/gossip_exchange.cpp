@@ -54,6 +54,20 @@ void GossipExchange::begin(std::span<float> x) {
   wake();
 }
 
+void GossipExchange::lose(Rank rank) {
+  {
+    const std::lock_guard lock(mutex_);
+    node_.on_lost(rank);
+  }
+  changed_.notify_all();
+  wake();
+}
+
+void GossipExchange::hear() {
+  const std::lock_guard lock(mutex_);
+  options_.deaf = false;
+}
+
 void GossipExchange::end(std::span<float> x) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return error_ || (node_.complete() && sent_ == begun_); });
@@ -83,7 +97,7 @@ void GossipExchange::serve() {
       if (stopping_) return;
       if (!message) {
         look(notes);
-      } else if (message->from != transport_.rank()) {
+      } else if (message->from != transport_.rank() && !options_.deaf) {
         node_.on_frame(message->from, std::move(message->payload));
       }
       frames = node_.take_outgoing();
@@ -125,6 +139,9 @@ void GossipExchange::look(std::vector<std::string>& notes) {
 void GossipExchange::send(const std::vector<GossipNode::Outgoing>& frames) {
   for (const GossipNode::Outgoing& one : frames) {
     try {
+      // One that is back is not the one that this is for.
+      if (const std::string why = transport_.gone(one.to); !why.empty())
+        throw PeerError("it " + why);
       transport_.send(one.to, kGossipTag, *one.frame, deadline_in(options_.patience));
     } catch (const PeerError& error) {
       if (!transport_.gone(transport_.rank()).empty()) throw;  // this rank is leaving

@@ -24,6 +24,7 @@ namespace cohort {
 struct GossipExchangeOptions {
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a rank that is late
   std::function<void(const std::string&)> note = nullptr;  // a line for people, from any thread
+  bool deaf = false;  // until hear(): what comes is for a predecessor
 };
 
 class GossipExchange {
@@ -40,6 +41,12 @@ class GossipExchange {
   // neighbour stays away for too long, and what else came up. A neighbour that is lost is left out,
   // and said.
   void end(std::span<float> x);
+
+  // The rank is lost, whether or not that has been seen.
+  void lose(Rank rank);
+
+  // From now on frames are listened to, where that was put off.
+  void hear();
 
   // Calls use(node) when no round is under way.
   template <class Use>

@@ -31,7 +31,7 @@ class Gossip final : public UpdateMethod {
     node_->start(parameters_->values());
     overlaps_ = options_.gossip.overlap && !node_->algorithm().answers_before_gradient();
     exchange_.emplace(*node_, *options_.messages,
-                      GossipExchangeOptions{options_.patience, options_.note});
+                      GossipExchangeOptions{options_.patience, options_.note, options_.enters});
   }
 
   StepKind before_step(Replica&) override { return StepKind::kTrain; }
@@ -75,6 +75,7 @@ class Gossip final : public UpdateMethod {
   }
 
   void welcome(Replica&, Rank rank) override {
+    exchange_->lose(rank);  // it may have been back before it was missed
     end_round();
     exchange_->between_rounds([&](GossipNode& node) { node.on_returned(rank); });
   }
@@ -85,6 +86,7 @@ class Gossip final : public UpdateMethod {
       node.enter(static_cast<std::uint64_t>(step / options_.average_every), parameters_->values(),
                  entry_);
     });
+    exchange_->hear();
   }
 
   // What is believed of a rank lags behind it, alike on all: who began with the truth would be

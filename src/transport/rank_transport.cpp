@@ -69,6 +69,10 @@ class Hub {
     between_->send(process_of_[label.to], kCarried, labelled(payload, label), deadline);
   }
 
+  std::string process_gone(Rank rank) const {
+    return is_here(rank) ? "" : between_->gone(process_of_[rank]);
+  }
+
   void note_closed(Rank rank) {
     for (const auto& mailbox : mailboxes_) mailbox->note_gone(rank);
   }
@@ -186,7 +190,8 @@ class RankTransport final : public Transport {
 
   std::string gone(Rank peer) const override {
     check_rank(peer);
-    return own_.gone(peer);
+    const std::string noted = own_.gone(peer);
+    return noted.empty() ? hub_->process_gone(peer) : noted;  // the pump may not have looked yet
   }
 
   void close() override { shut(); }

@@ -154,9 +154,10 @@ void TcpWire::end(const std::string& reason) {
   if (ended_) return;
   ended_ = true;
   again_.cancel();
+  // The owner first: whose message is lost asks why.
+  owner_.wire_ended(*this, reason);
   for (const auto& message : queue_) message->settle(TcpOutgoing::State::kLost);
   queue_.clear();
-  owner_.wire_ended(*this, reason);
 }
 
 void TcpWire::check_message(const FrameHeader& header) const {

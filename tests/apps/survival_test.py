@@ -23,14 +23,14 @@ METHODS = {
 
 
 class Survival(WorkersTest):
-    def launched(self, name, method, iterations=400, launch=()):
+    def launched(self, name, method, iterations=400, launch=(), processes=WORKERS):
         """A job under way, and the ids of its processes, by rank."""
         settings = changed(PLAIN, iterations=iterations, batch=12, eval_every=20, lr=0.02,
                            peer_timeout=60)
-        job = self.start("launch", "--engine", "tcp", "-n", WORKERS, *launch, "--", "train",
-                         "--name", name, *settings, *METHODS[method], "--failpoints", SLOW)
+        job = self.start("launch", "--engine", "tcp", "-n", processes, *launch, "--", "train",
+                         "--workers", WORKERS, "--name", name, *settings, *METHODS[method], "--failpoints", SLOW)
         children = []
-        while len(children) < WORKERS and job.poll() is None:
+        while len(children) < processes and job.poll() is None:
             text = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text()
             children = list(map(int, text.split()))
         self.wait_for_step(job, self.folder / "runs" / name, 20)
@@ -82,6 +82,28 @@ class Survival(WorkersTest):
                 # and 7 for deep-squeeze.
                 distance = self.metrics(run, "evaluation")[-1]["consensus_distance"]
                 self.assertLess(distance, 11 if method == "deep-squeeze" else 1)
+
+    def test_two_that_are_killed_together_find_each_other_again(self):
+        job, children = self.launched("a", "d-psgd", iterations=1500)
+        for rank in (1, 2):
+            os.kill(children[rank], signal.SIGKILL)
+        self.ended(job)
+        run, events = self.check_run("a", iterations=1500)
+        self.assertCountEqual(events, [(what, f"rank {rank}") for what in ("lost", "joined")
+                                       for rank in (1, 2)])
+        # Every worker has both its neighbours: each round it sends two models.
+        last = [record for record in self.metrics(run, "step") if record["step"] == 1490]
+        self.assertEqual(len(last), WORKERS)
+        for record in last:
+            self.assertGreater(record["bytes_sent"], 1.5 * record["steps"] * 4 * 15510)
+
+    def test_a_process_of_several_workers_is_gone_on_without(self):
+        job, children = self.launched("a", "choco", processes=2)
+        os.kill(children[1], signal.SIGKILL)
+        said = self.ended(job, status=1)
+        self.assertIn("process 1 was ended by signal 9 (Killed); the others go on", said)
+        _, events = self.check_run("a")
+        self.assertEqual(events, [("lost", "rank 2"), ("lost", "rank 3")])
 
     def test_one_that_was_stopped_comes_back_when_it_wakes(self):
         job, children = self.launched("a", "choco", iterations=2000)

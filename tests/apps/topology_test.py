@@ -118,7 +118,7 @@ class TuneTest(ProgramTest):
 
     def test_a_table_shows_what_was_tried(self):
         text = self.cohort("tune", "--topology", "torus", "-n", 9, "--compressor", "qsgd",
-                           "--quantize-bits", 4, "--biased", *self.QUICK).stdout
+                           "--quantize-bits", 4, *self.QUICK).stdout
         self.assertIn("torus, 9 workers, qsgd with 4 bits", text)
         self.assertEqual(text.count("<- best"), 1)
         self.assertIn("given up", text)
@@ -132,8 +132,6 @@ class TuneTest(ProgramTest):
                       refusal("--topology", "one-peer-exponential", "--compressor", "sign"))
         self.assertIn("did you mean 'top-k'?", refusal("--compressor", "topk"))
         self.assertIn("below 1", refusal("--compressor", "top-k", "--compress-ratio", 1))
-        self.assertIn("drift apart",
-                      refusal("--compressor", "qsgd", "--quantize-bits", 1, status=1))
 
 
 if __name__ == "__main__":

@@ -69,6 +69,41 @@ TEST(Living, WhoLeavesForAReasonEndsTheOthersWithIt) {
   EXPECT_NE(errors[1].find("its disk is full"), std::string::npos) << errors[1];
 }
 
+TEST(Living, TheFirstOnesReasonReachesThoseWhoComeLater) {
+  auto transports = make_in_process_group(3);
+  const auto errors = run_ranks(3, [&](Rank rank) {
+    LivingCollectives group(*transports[rank], {});
+    group.barrier(far());
+    if (rank == 0) {
+      group.leave("rank 0 failed: its disk is full");
+      return;
+    }
+    std::this_thread::sleep_for(100ms);
+    group.barrier(far());
+  });
+  for (const Rank rank : {1, 2}) {
+    EXPECT_NE(errors[rank].find("its disk is full"), std::string::npos) << errors[rank];
+  }
+}
+
+TEST(Living, WhoIsNotLetInCannotEndTheOthers) {
+  auto transports = make_in_process_group(2);
+  LivingOptions options;
+  options.introduce = [](Rank, const std::string&) -> std::string { throw ConfigError("not you"); };
+  const auto errors = run_ranks(2, [&](Rank rank) {
+    if (rank == 1) {
+      std::vector<bool> present;
+      introduce_to_first(*transports[1], "me", present, far());
+      return;
+    }
+    LivingCollectives group(*transports[0], options);
+    group.barrier(far());
+    EXPECT_EQ(group.present(), 1);
+  });
+  EXPECT_EQ(errors[0], "");
+  EXPECT_NE(errors[1].find("not you"), std::string::npos) << errors[1];
+}
+
 TEST(Living, WithoutTheFirstTheOthersAreCutOff) {
   auto transports = make_in_process_group(3);
   run_ranks(3, [&](Rank rank) {
