@@ -34,13 +34,17 @@ LoadedCheckpoint load(const CheckpointStore& store) {
 // Saves step after step, reporting each that save() returned from.
 [[noreturn]] void save_until_killed(const fs::path& folder, Step step, int report) {
   CheckpointStore store(folder, 2);
-  while (true) {
+  const auto tell = [&](Step done) {
+    if (::write(report, &done, sizeof done) != sizeof done) ::_exit(1);
+  };
+  for (bool begun = false;; begun = true) {
     ++step;
     // Every third save replaces the one before it, which takes another path on disk.
     const Step named = step % 3 == 0 ? step - 1 : step;
-    store.save(KnownContents(named, static_cast<std::uint64_t>(step), kManyValues).contents,
-               step % 5 == 0);
-    if (::write(report, &named, sizeof named) != sizeof named) ::_exit(1);
+    const KnownContents known(named, static_cast<std::uint64_t>(step), kManyValues);
+    if (!begun) tell(step - 1);
+    store.save(known.contents, step % 5 == 0);
+    tell(named);
   }
 }
 
@@ -52,18 +56,20 @@ TEST(CheckpointCrash, KilledAtAnyMomentTheLastFinishedSaveIsThere) {
   Step last = 1;
   int interrupted = 0;
   const int kills = scaled(30);
-  for (int i = 0; i < kills; ++i) {
+  // Some must have hit a save; on a busy machine that may take more of them.
+  for (int i = 0; i < kills || (interrupted == 0 && i < 10 * kills); ++i) {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
     const pid_t child = ::fork();
     if (child == 0) save_until_killed(store.folder(), last, ends[1]);
     ::close(ends[1]);
+    Step finished = last;
+    ASSERT_EQ(::read(ends[0], &finished, sizeof finished), sizeof finished);  // however slow it is
     ::usleep(static_cast<useconds_t>(1000 + random.below(29'000)));  // the moment is the test
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status)) << "the child failed by itself";
-    Step finished = last;
     while (::read(ends[0], &finished, sizeof finished) == sizeof finished) {
     }
     ::close(ends[0]);
