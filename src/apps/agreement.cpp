@@ -104,7 +104,7 @@ void require_same_data(Collectives& processes, const DataSplits& data) {
   if (processes.size() > 1) require_same(processes, facts_of(data), "data", kSameFiles);
 }
 
-std::string data_text(const DataSplits& data) { return facts_of(data).dump(); }
+std::string data_facts(const DataSplits& data) { return facts_of(data).dump(); }
 
 void require_same_data(const std::string& first, int process, const DataSplits& data) {
   const std::string found = differences(json::parse(first), facts_of(data));

@@ -16,7 +16,7 @@ void require_same_settings(Collectives& processes, const RunConfig& config);
 std::string settings_text(const RunConfig& config);
 void require_same_settings(const std::string& first, int process, const RunConfig& config);
 void require_same_data(Collectives& processes, const DataSplits& data);
-std::string data_text(const DataSplits& data);
+std::string data_facts(const DataSplits& data);
 void require_same_data(const std::string& first, int process, const DataSplits& data);
 
 // What process 0 says; the others' own text is ignored.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "apps/command.h"
 #include "core/error.h"
@@ -33,11 +34,15 @@ void watch_launch_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
 }
 
+constexpr const char* kNoRestarts =
+    "--restarts is for jobs that go on without a process: those with --servers, and `--engine tcp` "
+    "with a gossip method; others end with the first process that is lost: go on with --resume";
+
 struct Flags {
   LaunchRequest request;
   int servers = 0;
   std::string state_dir;
-  int restarts = kRestarts;
+  std::optional<int> restarts;
   bool dry_run = false;
 };
 
@@ -116,9 +121,11 @@ int run_local(const Flags& flags) {
   LocalSurvival survival;
   survival.go_on =
       request.arguments.front() == "train" && models_are_averaged(method_in(request.arguments));
+  if (flags.restarts && !survival.go_on) throw ConfigError(kNoRestarts);
   // A process with several workers is gone on without.
   const std::int64_t workers = workers_in(request.arguments);
-  survival.restarts = workers == 0 || workers == request.processes ? flags.restarts : 0;
+  survival.restarts =
+      workers == 0 || workers == request.processes ? flags.restarts.value_or(kRestarts) : 0;
   return run_local_job(job, local_control(), survival);
 }
 
@@ -143,7 +150,7 @@ int run_servers(const Flags& flags) {
                               .program = flags.request.program,
                               .arguments = flags.request.arguments,
                               .state_dir = flags.state_dir,
-                              .restarts = flags.restarts};
+                              .restarts = flags.restarts.value_or(kRestarts)};
   if (method_in(request.arguments) == "swamp") {
     if (flags.servers != 1) {
       throw ConfigError("--method swamp has one server, which keeps the best model: --servers 1");
@@ -192,7 +199,10 @@ namespace {
 int run_launch(const Flags& flags) {
   const std::string named = value_in(flags.request.arguments, "--engine");
   const bool tcp = (named.empty() ? flags.request.engine : named) == "tcp";
-  if (!tcp && flags.servers == 0) return run_with_launcher(flags.request, flags.dry_run);
+  if (!tcp && flags.servers == 0) {
+    if (flags.restarts) throw ConfigError(kNoRestarts);
+    return run_with_launcher(flags.request, flags.dry_run);
+  }
   if (!flags.request.hosts_file.empty()) throw ConfigError(hosts_advice(flags));
   return flags.servers > 0 ? run_servers(flags) : run_local(flags);
 }
@@ -216,9 +226,8 @@ void add_launch(CLI::App& program, Invocation& invocation) {
   command
       ->add_option("--restarts", flags->restarts,
                    "how often servers, and workers that gossip over tcp, are started again when a "
-                   "signal ended them")
-      ->check(CLI::Range(0, 1000))
-      ->capture_default_str();
+                   "signal ended them [3]")
+      ->check(CLI::Range(0, 1000));
   command->add_option("--hosts", request.hosts_file,
                       "file with a line for each host: node1 slots=4; default: this machine");
   command

@@ -122,11 +122,13 @@ class Training {
       const std::string resume =
           from_first_process(processes, files_ ? resume_text(*files_, config_) : "");
       resume_ = resume_point_from(resume);
-      job_.tell_returning(nlohmann::json{
-          {"settings", settings},
-          {"data", data_text(*data_)},
-          {"consensus-stepsize", config_.consensus_stepsize},
-          {"resume", resume}}.dump());
+      if (job_.outlives_losses() && job_.process() == 0) {
+        job_.tell_returning(nlohmann::json{
+            {"settings", settings},
+            {"data", data_facts(*data_)},
+            {"consensus-stepsize", config_.consensus_stepsize},
+            {"resume", resume}}.dump());
+      }
     }
     auto members = job_.join();
     watch_signals();

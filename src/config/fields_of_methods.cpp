@@ -236,7 +236,7 @@ std::vector<ConfigField> fields_of_methods() {
       {"biased",
        kGossip,
        &C::biased,
-       "qsgd, random-k: shrunk so that the error contracts, not right on average",
+       "qsgd, random-k: contracting, not right on average; always so in choco and deep-squeeze",
        0,
        0,
        {}},
