@@ -14,7 +14,8 @@
 
 namespace cohort {
 
-inline constexpr std::size_t kRingBytes = std::size_t{8} << 20;
+// Twice the longest payload and no more: the rings of several connections should fit the caches.
+inline constexpr std::size_t kRingBytes = std::size_t{2} << 20;
 
 class SharedRings {
  public:
