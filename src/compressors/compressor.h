@@ -1,7 +1,7 @@
 // Encodes a vector in fewer bytes, with a bounded error.
 //
 // encode() gives exactly the bytes that go on the wire, so their number is the honest cost.
-// Compressors keep no memory: not of earlier vectors (error_feedback.h does), and not of random
+// Compressors keep no memory: not of earlier vectors (methods/error_feedback.h does), and not of random
 // numbers, which are drawn anew from the seed and the message's key. One object per rank; encode()
 // from one thread at a time; the const functions may run on several threads.
 //

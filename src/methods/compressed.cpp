@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "core/error.h"
+#include "methods/error_feedback.h"
 #include "methods/flat_parameters.h"
 #include "methods/group_codec.h"
 #include "methods/replica_comparison.h"
@@ -17,6 +19,10 @@ namespace {
 
 using MakeCodec = std::unique_ptr<GroupCodec> (*)(const MethodOptions&, const Replica&,
                                                   const std::vector<Range>&);
+
+std::size_t size_of(const std::vector<Range>& tensors) {
+  return tensors.empty() ? 0 : static_cast<std::size_t>(tensors.back().end());
+}
 
 class Compressed final : public UpdateMethod {
  public:
@@ -31,7 +37,7 @@ class Compressed final : public UpdateMethod {
     parameters_->from_device();
     const std::span<const float> x = parameters_->values();
     common_.assign(x.begin(), x.end());
-    error_.assign(x.size(), 0.0F);
+    move_.resize(x.size());
     sent_.resize(x.size());
     mean_.resize(x.size());
     codec_ = make_codec_(options_, replica, parameters_->tensors());
@@ -47,18 +53,13 @@ class Compressed final : public UpdateMethod {
     if ((info.step + 1) % options_.average_every != 0) return;
     parameters_->from_device();
     const std::span<float> x = parameters_->values();
-    for (std::size_t i = 0; i < x.size(); ++i) error_[i] += common_[i] - x[i];
+    for (std::size_t i = 0; i < x.size(); ++i) move_[i] = common_[i] - x[i];
     options_.doing(Phase::kExchanging);
-    codec_->exchange(error_, info, sent_, mean_);
+    codec_->exchange(move_, info, sent_, mean_);
     options_.doing(Phase::kUpdating);
     for (std::size_t i = 0; i < x.size(); ++i) {
       common_[i] -= mean_[i];
       x[i] = common_[i];
-    }
-    if (codec_->feeds_errors_back()) {
-      for (std::size_t i = 0; i < x.size(); ++i) error_[i] -= sent_[i];
-    } else {
-      std::fill(error_.begin(), error_.end(), 0.0F);
     }
     parameters_->to_device();
     mask_momentum(replica);
@@ -75,12 +76,9 @@ class Compressed final : public UpdateMethod {
 
   void visit_state(StateVisitor& visitor) override {
     if (!codec_) return;
-    const auto visit = [&](const char* name, std::vector<float>& values) {
-      visitor.tensor(name, at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())},
-                                         at::kFloat));
-    };
-    visit("compressed.common", common_);
-    visit("compressed.error", error_);
+    visitor.tensor(
+        "compressed.common",
+        at::from_blob(common_.data(), {static_cast<std::int64_t>(common_.size())}, at::kFloat));
     codec_->visit_state(visitor);
   }
 
@@ -120,7 +118,7 @@ class Compressed final : public UpdateMethod {
   MakeCodec make_codec_;
   std::optional<FlatParameters> parameters_;
   std::vector<float> common_;  // what all ranks have
-  std::vector<float> error_;   // what this rank has moved and not sent
+  std::vector<float> move_;    // of this rank, since then
   std::vector<float> sent_;
   std::vector<float> mean_;
   std::unique_ptr<GroupCodec> codec_;
@@ -134,7 +132,7 @@ std::unique_ptr<UpdateMethod> make_ef_sign(const MethodOptions& options) {
   own.sparsity_warmup = {};
   return std::make_unique<Compressed>(
       own, [](const MethodOptions& o, const Replica&, const std::vector<Range>& tensors) {
-        return make_mean_codec(o, tensors, "sign", /*feed_back=*/true);
+        return feed_errors_back(make_mean_codec(o, tensors, "sign"), size_of(tensors));
       });
 }
 
@@ -153,8 +151,9 @@ std::unique_ptr<UpdateMethod> make_dgc(const MethodOptions& options) {
   own.mask_momentum = options.mask_momentum && (compressor == "top-k" || compressor == "random-k");
   return std::make_unique<Compressed>(
       own, [](const MethodOptions& o, const Replica&, const std::vector<Range>& tensors) {
-        return make_mean_codec(o, tensors, o.gossip.compressor,
-                               /*feed_back=*/o.gossip.compressor != "qsgd");
+        auto codec = make_mean_codec(o, tensors, o.gossip.compressor);
+        if (o.gossip.compressor == "qsgd") return codec;
+        return feed_errors_back(std::move(codec), size_of(tensors));
       });
 }
 
@@ -163,7 +162,7 @@ std::unique_ptr<UpdateMethod> make_power_sgd(const MethodOptions& options) {
   own.mask_momentum = false;
   return std::make_unique<Compressed>(
       own, [](const MethodOptions& o, const Replica& replica, const std::vector<Range>& tensors) {
-        return make_power_codec(o, replica, tensors);
+        return feed_errors_back(make_power_codec(o, replica, tensors), size_of(tensors));
       });
 }
 

@@ -10,12 +10,8 @@ namespace {
 
 class MeanCodec : public GroupCodec {
  public:
-  MeanCodec(const MethodOptions& options, std::vector<Range> tensors, std::string compressor,
-            bool feed_back)
-      : options_(options),
-        tensors_(std::move(tensors)),
-        compressor_(std::move(compressor)),
-        feed_back_(feed_back) {}
+  MeanCodec(const MethodOptions& options, std::vector<Range> tensors, std::string compressor)
+      : options_(options), tensors_(std::move(tensors)), compressor_(std::move(compressor)) {}
 
   void exchange(std::span<const float> move, const StepInfo& info, std::span<float> sent,
                 std::span<float> mean) override {
@@ -31,7 +27,6 @@ class MeanCodec : public GroupCodec {
     }
   }
 
-  bool feeds_errors_back() const override { return feed_back_; }
   void visit_state(StateVisitor&) override {}
 
  private:
@@ -61,7 +56,6 @@ class MeanCodec : public GroupCodec {
   MethodOptions options_;
   std::vector<Range> tensors_;
   std::string compressor_;
-  bool feed_back_;
   std::unique_ptr<ModelCodec> codec_;
   double ratio_ = -1;
   Bytes wire_;
@@ -88,7 +82,6 @@ class VoteCodec final : public GroupCodec {
     for (float& value : mean) value = options_.majority_vote ? lr * sign(value) : share * value;
   }
 
-  bool feeds_errors_back() const override { return false; }
   void visit_state(StateVisitor&) override {}
 
  private:
@@ -103,8 +96,8 @@ class VoteCodec final : public GroupCodec {
 
 std::unique_ptr<GroupCodec> make_mean_codec(const MethodOptions& options,
                                             const std::vector<Range>& tensors,
-                                            const std::string& compressor, bool feed_back) {
-  return std::make_unique<MeanCodec>(options, tensors, compressor, feed_back);
+                                            const std::string& compressor) {
+  return std::make_unique<MeanCodec>(options, tensors, compressor);
 }
 
 std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options,

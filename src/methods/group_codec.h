@@ -21,16 +21,13 @@ class GroupCodec {
   virtual void exchange(std::span<const float> move, const StepInfo& info, std::span<float> sent,
                         std::span<float> mean) = 0;
 
-  // Whether what was not sent is to be added to the next vector.
-  virtual bool feeds_errors_back() const = 0;
-
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
 
 // Compressed vectors go to everybody, who takes their mean.
 std::unique_ptr<GroupCodec> make_mean_codec(const MethodOptions& options,
                                             const std::vector<Range>& tensors,
-                                            const std::string& compressor, bool feed_back);
+                                            const std::string& compressor);
 
 // Signs go to everybody; the mean of them, or with a vote their majority, times the learning rate.
 std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options,

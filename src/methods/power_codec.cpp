@@ -106,8 +106,6 @@ class PowerCodec final : public GroupCodec {
     }
   }
 
-  bool feeds_errors_back() const override { return true; }
-
   void visit_state(StateVisitor& visitor) override {
     for (std::size_t i = 0; i < matrices_.size(); ++i) {
       visitor.tensor("power.factor" + std::to_string(i), matrices_[i].right);
