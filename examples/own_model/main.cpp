@@ -62,8 +62,7 @@ double train() {
                            .train = train,
                            .test = &test,
                            .order = order,
-                           .metrics = metrics,
-                           .progress = *progress},
+                           .outlets = {&metrics, progress.get()}},
                           options);
   const std::atomic<bool> stop = false;
   return trainer.run(stop).last->top1;

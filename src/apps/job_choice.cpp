@@ -33,8 +33,7 @@ void check_names(const RunConfig& config) {
   parse_device(config.device);
 }
 
-std::unique_ptr<Job> join_job(RunConfig& config, const std::vector<std::string>& addresses,
-                              int process, bool returns) {
+std::unique_ptr<Job> join_job(RunConfig& config, const JobPlace& place) {
   if (config.engine == "auto") config.engine = default_engine();
   engines().find(config.engine);
   const int processes = launched_processes();
@@ -57,19 +56,22 @@ std::unique_ptr<Job> join_job(RunConfig& config, const std::vector<std::string>&
   options.workers = static_cast<int>(config.workers);
   options.messages = workers_have_own_state(config.method);
   options.outlives_losses = models_are_averaged(config.method);
-  options.returns = returns;
-  if (returns && (config.engine != "tcp" || !options.outlives_losses)) {
+  options.returns = place.rejoin;
+  for (const std::string& address : place.rejoin_at) {
+    options.returns_to.push_back(parse_address(address));
+  }
+  if (place.rejoin && (config.engine != "tcp" || !options.outlives_losses)) {
     throw ConfigError("--rejoin is for gossip with --engine tcp: other jobs end with the first " +
                       std::string("process that is lost, and go on with --resume"));
   }
   if (config.engine == "tcp") {
     options.job = config.job;
     options.meet = config.meet;
-    for (const std::string& address : addresses) {
+    for (const std::string& address : place.addresses) {
       options.addresses.push_back(parse_address(address));
     }
-    if (!addresses.empty()) {  // started by hand, one after another
-      options.process = process;
+    if (!place.addresses.empty()) {  // started by hand, one after another
+      options.process = place.process;
       options.start_timeout =
           std::chrono::duration_cast<std::chrono::milliseconds>(patience(config));
     }

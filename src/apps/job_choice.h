@@ -14,11 +14,17 @@ namespace cohort {
 // Throws ConfigError for names that only the registries know, before anything is started.
 void check_names(const RunConfig& config);
 
+// As in TrainRequest.
+struct JobPlace {
+  std::vector<std::string> addresses = {};
+  int process = 0;
+  bool rejoin = false;
+  std::vector<std::string> rejoin_at = {};
+};
+
 // This process's part of the job that the configuration asks for; writes the engine and the number
-// of workers that were left to us into it. `addresses` and `process` as in TrainRequest; `returns`:
-// to one that goes on without it. Throws ConfigError when it cannot be had so.
-std::unique_ptr<Job> join_job(RunConfig& config, const std::vector<std::string>& addresses = {},
-                              int process = 0, bool returns = false);
+// of workers that were left to us into it. Throws ConfigError when it cannot be had so.
+std::unique_ptr<Job> join_job(RunConfig& config, const JobPlace& place = {});
 
 // How many parameter servers this process is to start; nothing when --servers says where they are.
 // Throws ConfigError when it says neither.

@@ -12,6 +12,8 @@
 namespace cohort {
 namespace {
 
+namespace fs = std::filesystem;
+
 // Where the sample order of a run that goes on begins: as before when nothing about it changed, so
 // that the run is the very same; otherwise in the middle of the epoch.
 OrderStart order_start(const nlohmann::json& engine, const RunConfig& config) {
@@ -77,6 +79,52 @@ RunFiles open_run(const RunConfig& config, const TrainRequest& request) {
         fmt::format("resuming from {} at step {}", checkpoint->folder.string(), checkpoint->step));
   }
   return {std::move(run), std::move(checkpoints), std::move(checkpoint), std::move(notes)};
+}
+
+namespace {
+
+// Nothing when `place` is another run's, or is held by another process.
+std::optional<RunDirectory> open_or_make(const fs::path& place, const nlohmann::json& document) {
+  try {
+    if (!fs::exists(place / "run.json")) {
+      RunDirectory made = RunDirectory::create(place.parent_path(), place.filename().string(), "");
+      made.write_run_json(document);
+      return made;
+    }
+    const std::string id = document.at("id");
+    if (read_run_json(place).value("id", "") != id) return std::nullopt;
+    RunDirectory run = RunDirectory::open(place);
+    run.mend_metrics();
+    return run;
+  } catch (const ConfigError&) {
+    return std::nullopt;
+  }
+}
+
+RunDirectory find_place(const fs::path& path, const std::string& who,
+                        const nlohmann::json& document) {
+  constexpr int kMostPlaces = 100;
+  for (int number = 0; number < kMostPlaces; ++number) {
+    const std::string suffix = number > 1 ? "-" + std::to_string(number) : "";
+    const fs::path place = number == 0 ? path : fs::path(path.string() + "-" + who + suffix);
+    if (auto run = open_or_make(place, document)) return std::move(*run);
+  }
+  throw FileError(path.string() + " and all folders like it are other runs");
+}
+
+}  // namespace
+
+RunFiles take_over_run(const fs::path& path, const std::string& who, const RunConfig& config,
+                       const nlohmann::json& document) {
+  const auto keep = [&](RunDirectory run) -> RunFiles {
+    CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
+    return {std::move(run), std::move(checkpoints), {}, {}};
+  };
+  try {
+    return keep(find_place(path, who, document));
+  } catch (const FileError&) {
+    return keep(find_place(fs::temp_directory_path() / path.filename(), who, document));
+  }
 }
 
 std::string resume_text(const RunFiles& files, const RunConfig& config) {

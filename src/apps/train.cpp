@@ -21,9 +21,13 @@ struct TrainCommand {
         ->capture_default_str();
     command.add_option("--resume", resume, "go on with the run in this directory")
         ->type_name("DIR");
-    command.add_flag("--rejoin", rejoin,
-                     "this process was lost, and those with whom it gossiped over tcp go on: take "
-                     "part again");
+    rejoin =
+        command
+            .add_option("--rejoin", rejoin_at,
+                        "this process was lost, and those with whom it gossiped over tcp go "
+                        "on: take part again; where the one that leads is, if not where they met")
+            ->expected(0, 1)
+            ->type_name("[HOST:PORT]");
     command.add_flag("--json", json, "print the summary as JSON on standard output");
     command.add_flag("--quiet", quiet, "no progress");
     command.add_option("--failpoints", failpoints, "")->group("");
@@ -33,7 +37,8 @@ struct TrainCommand {
   std::string name;
   std::string runs_dir = "runs";
   std::string resume;
-  bool rejoin = false;
+  CLI::Option* rejoin = nullptr;
+  std::string rejoin_at;
   std::string failpoints;
   bool json = false;
   bool quiet = false;
@@ -79,7 +84,8 @@ int run_train(const TrainCommand& command, const std::vector<std::string>& argum
   request.name = command.name;
   request.runs_dir = command.runs_dir;
   request.resume = command.resume;
-  request.rejoin = command.rejoin;
+  request.rejoin = command.rejoin->count() > 0;
+  if (!command.rejoin_at.empty()) request.rejoin_at = {command.rejoin_at};
   request.json = command.json;
   request.quiet = command.quiet;
   return train(resolve_config(command), request, arguments);

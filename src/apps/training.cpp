@@ -27,6 +27,7 @@
 #include "launch/job.h"
 #include "methods/server_access.h"
 #include "metrics/discard_sink.h"
+#include "network/identity.h"
 
 namespace cohort {
 namespace {
@@ -43,7 +44,8 @@ void make_paths_absolute(RunConfig& config) {
 nlohmann::json run_document(const RunConfig& config, const Model& model, const DataSplits& data,
                             const std::vector<std::string>& arguments) {
   const WorkerPlace first{0, static_cast<int>(config.workers), 0};
-  return {{"config", to_json(config)},
+  return {{"id", to_text(random_job_id())},
+          {"config", to_json(config)},
           {"steps_per_epoch", sample_order(config, *data.train, first).steps_per_epoch()},
           {"command", arguments},
           {"resumed_by", nlohmann::json::array()},
@@ -57,6 +59,7 @@ nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
                                 const DataSplits& data, const std::vector<std::string>& arguments) {
   nlohmann::json document = read_run_json(run);
   require_data_of_run(run, document, data);
+  if (!document.contains("id")) document["id"] = to_text(random_job_id());
   document["config"] = to_json(config);
   document["resumed_by"].push_back(arguments);
   document["host"] = describe_host();
@@ -111,24 +114,24 @@ class Training {
     }
     const auto model = build_model(config_, *data_->train, InitialWeights::kLater);
     // Found by the first alone: another host's arithmetic may differ in the last digit.
-    if (job_.process() == 0) choose_stepsize(config_, job_.size(), largest_tensor(*model));
+    const bool first = job_.process() == 0 && !request_.rejoin;
+    if (first) choose_stepsize(config_, job_.size(), largest_tensor(*model));
     config_.consensus_stepsize = from_first_process(processes, config_.consensus_stepsize);
     set_compute_threads(config_, *model, job_.host_size());
     check_workers(config_, *data_, job_.size(), {job_.first_rank(), job_.local_size()});
     // Read once more by the worker that needs it: here only to know that it can be.
     if (!config_.init.empty() && request_.resume.empty()) initialize_from(config_.init, *model);
-    if (job_.process() == 0) prepare_run(*model);
+    if (first) prepare_run(*model);
     if (!request_.rejoin) {
       const std::string resume =
           from_first_process(processes, files_ ? resume_text(*files_, config_) : "");
       resume_ = resume_point_from(resume);
-      if (job_.outlives_losses() && job_.process() == 0) {
-        job_.tell_returning(nlohmann::json{
-            {"settings", settings},
-            {"data", data_facts(*data_)},
-            {"consensus-stepsize", config_.consensus_stepsize},
-            {"resume", resume}}.dump());
-      }
+      if (job_.outlives_losses()) prepare_to_tell(settings, resume);
+    }
+    if (job_.outlives_losses()) {
+      if (!first) document_ = run_document(config_, *model, *data_, arguments_);
+      document_["id"] = run_id_;
+      job_.tell_returning(told_);
     }
     auto members = job_.join();
     watch_signals();
@@ -157,16 +160,37 @@ class Training {
   }
 
  private:
+  // What any process may have to tell one that is back, and to know should it keep the run itself.
+  void prepare_to_tell(const std::string& settings, const std::string& resume) {
+    Collectives& processes = job_.between_processes();
+    run_id_ = from_first_process(processes, files_ ? document_.at("id").get<std::string>() : "");
+    run_name_ = from_first_process(
+        processes, files_ ? std::filesystem::absolute(files_->run.path()).filename() : "");
+    told_ = nlohmann::json{{"settings", settings},
+                           {"data", data_facts(*data_)},
+                           {"consensus-stepsize", config_.consensus_stepsize},
+                           {"resume", resume},
+                           {"run", run_name_},
+                           {"id", run_id_}}
+                .dump();
+  }
+
   // Of a process that is back: whether it is of the same run, and what was found out before.
   void take_what_was_told() {
     try {
-      const auto told = nlohmann::json::parse(job_.told());
+      told_ = job_.told();
+      const auto told = nlohmann::json::parse(told_);
       require_same_settings(told.at("settings"), job_.process(), config_);
       data_told_ = told.at("data");
       config_.consensus_stepsize = told.at("consensus-stepsize");
       resume_ = resume_point_from(told.at("resume"));
+      run_name_ = told.at("run");
+      if (std::filesystem::path(run_name_).filename() != run_name_) {
+        throw PeerError("who leads told a run's name that is none: " + run_name_);
+      }
+      run_id_ = told.at("id");
     } catch (const nlohmann::json::exception& error) {
-      throw PeerError(std::string("process 0 told something else than the run's settings: ") +
+      throw PeerError(std::string("who leads told something else than the run's settings: ") +
                       error.what());
     }
   }
@@ -277,7 +301,10 @@ class Training {
     const bool records = own_model && files_ && !keeps_workers_in_step(config_.method);
     MetricsSink& sink = records ? files_->run.metrics() : discard;
     TrainerParts parts = worker.parts(*data_, sink, *progress);
-    if (own_model) parts.dumps = dumps_.get();
+    if (own_model) parts.outlets.dumps = dumps_.get();
+    if (job_.outlives_losses()) {
+      parts.take_over = [this, &worker] { return take_over(worker); };
+    }
     if (parts.group.alone()) parts.test = nullptr;  // one of them is enough
     Trainer trainer(parts, options(worker));
     if (resume_ && !request_.rejoin) {
@@ -293,13 +320,36 @@ class Training {
     for (const std::string& line : files_->notes) progress->note(line);
     for (const std::string& line : worker.notes()) progress->note(line);
     TrainerParts parts = worker.parts(*data_, files_->run.metrics(), *progress);
-    parts.checkpoints = &files_->checkpoints;
-    parts.dumps = dumps_.get();
-    parts.metrics_bytes = [this] { return files_->run.metrics_bytes(); };
+    parts.outlets = outlets(*progress);
     Trainer trainer(parts, options(worker));
     if (files_->checkpoint) resume_first(trainer, worker.options().total_steps);
     if (!request_.resume.empty()) files_->run.write_run_json(document_);
     outcome_ = trainer.run(stop_requested());
+  }
+
+  TrainerOutlets outlets(Progress& progress) {
+    return {.metrics = &files_->run.metrics(),
+            .progress = &progress,
+            .checkpoints = &files_->checkpoints,
+            .metrics_bytes = [this] { return files_->run.metrics_bytes(); },
+            .dumps = dumps_.get()};
+  }
+
+  // Of the worker that leads in the place of the first one, which is lost: its process keeps the
+  // run from now on.
+  TrainerOutlets take_over(const Worker& worker) {
+    const std::string who = "rank" + std::to_string(worker.member().rank);
+    // On this host as it would be if this process were the first.
+    const std::filesystem::path path = request_.resume.empty()
+                                           ? std::filesystem::path(request_.runs_dir) / run_name_
+                                           : std::filesystem::path(request_.resume);
+    const bool slash = !path.has_filename();
+    files_.emplace(take_over_run(slash ? path.parent_path() : path, who, config_, document_));
+    start_dumps();
+    taken_over_ = choose_progress(request_, config_, worker.order().steps_per_epoch());
+    taken_over_->note("rank " + std::to_string(worker.member().rank) +
+                      " leads the others now, and keeps the run in " + files_->run.path().string());
+    return outlets(*taken_over_);
   }
 
   TrainerOptions options(const Worker& worker) const {
@@ -340,8 +390,12 @@ class Training {
   const std::vector<std::string>& arguments_;
   Job& job_;
   std::unique_ptr<DataSplits> data_;
-  std::string data_told_;          // by the first process, to one that is back
-  std::optional<RunFiles> files_;  // of the first process
+  std::string told_;               // to one that is back
+  std::string data_told_;          // of it, about the data
+  std::string run_name_;           // the folder of the run
+  std::string run_id_;             // in its run.json
+  std::optional<RunFiles> files_;  // of the process that keeps it
+  std::unique_ptr<Progress> taken_over_;
   nlohmann::json document_;
   std::optional<ResumePoint> resume_;
   std::unique_ptr<DumpWriter> dumps_;  // outlives those who write
@@ -379,18 +433,21 @@ const std::vector<std::string>& changeable_on_resume() {
 
 namespace {
 
-int train_once(RunConfig config, const TrainRequest& request,
-               const std::vector<std::string>& arguments) {
+int train_once(RunConfig config, TrainRequest& request, const std::vector<std::string>& arguments) {
   const bool alone = !keeps_workers_in_step(config.method);
   const bool launched = alone && take_place_from_launcher(config);
   const bool remote = alone && (launched || !servers_to_start(config));
-  const std::unique_ptr<Job> job =
-      remote ? join_servers(config, launched)
-             : join_job(config, request.addresses, request.process, request.rejoin);
+  const std::unique_ptr<Job> job = remote ? join_servers(config, launched)
+                                          : join_job(config, {.addresses = request.addresses,
+                                                              .process = request.process,
+                                                              .rejoin = request.rejoin,
+                                                              .rejoin_at = request.rejoin_at});
   const TrainRequest own = remote ? own_request(request, config.rank) : request;
   try {
     return Training(config, own, arguments, *job).run();
   } catch (const CutOffError& error) {
+    request.rejoin_at.clear();
+    for (const Address& address : job->addresses()) request.rejoin_at.push_back(address.text());
     if (job->local_size() == 1) throw;
     throw PeerError(std::string(error.what()) + "; the run goes on with --resume");
   } catch (const std::exception& error) {

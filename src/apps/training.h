@@ -17,14 +17,15 @@
 namespace cohort {
 
 struct TrainRequest {
-  std::string name;                 // of the run's folder; empty: the next free one
-  std::string runs_dir = "runs";    // where it is made
-  std::string resume;               // go on with the run in this folder instead
-  bool rejoin = false;              // this process was lost, and the others go on
-  bool json = false;                // the summary on standard output
-  bool quiet = false;               // no progress
-  bool wait_for_others = true;      // methods with servers: worker 0 ends when all have
-  std::string dump_root = "dumps";  // where in the run's folder models are dumped
+  std::string name;                    // of the run's folder; empty: the next free one
+  std::string runs_dir = "runs";       // where it is made
+  std::string resume;                  // go on with the run in this folder instead
+  bool rejoin = false;                 // this process was lost, and the others go on,
+  std::vector<std::string> rejoin_at;  // perhaps at one of these, or else where they met
+  bool json = false;                   // the summary on standard output
+  bool quiet = false;                  // no progress
+  bool wait_for_others = true;         // methods with servers: worker 0 ends when all have
+  std::string dump_root = "dumps";     // where in the run's folder models are dumped
   // --engine tcp: where all processes listen, host:port each, and which of them this one is. Empty:
   // the environment says so.
   std::vector<std::string> addresses;

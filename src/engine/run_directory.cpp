@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -120,6 +121,18 @@ MetricsSink& RunDirectory::metrics() {
 void RunDirectory::rewind_metrics(std::uint64_t bytes) {
   metrics();
   if (log_->size() > bytes) log_->truncate(bytes);
+}
+
+void RunDirectory::mend_metrics() {
+  metrics();
+  std::ifstream log(path_ / "metrics.jsonl", std::ios::binary);
+  std::uint64_t whole = log_->size();
+  const auto ends_a_line = [&] {
+    log.seekg(static_cast<std::streamoff>(whole) - 1);
+    return log.get() == '\n';
+  };
+  while (whole > 0 && log && !ends_a_line()) --whole;
+  if (log) rewind_metrics(whole);
 }
 
 nlohmann::json read_run_json(const fs::path& path) {

@@ -40,6 +40,8 @@ class RunDirectory {
   std::uint64_t metrics_bytes() const { return log_->size(); }
   // Forgets the records after the first `bytes`, which a run resumed from a checkpoint repeats.
   void rewind_metrics(std::uint64_t bytes);
+  // Drops a last line without an end, which a killed process may have left.
+  void mend_metrics();
 
  private:
   explicit RunDirectory(std::filesystem::path path);

@@ -102,7 +102,7 @@ nlohmann::json Trainer::engine_state() const {
                             {"workers", parts_.group.size()},
                             {"started_at", {start.step, start.epoch, start.position}},
                             {"stands_at", {place.step, place.epoch, place.position}}}}};
-  if (parts_.metrics_bytes) state["metrics_bytes"] = parts_.metrics_bytes();
+  if (parts_.outlets.metrics_bytes) state["metrics_bytes"] = parts_.outlets.metrics_bytes();
   if (outcome_.last) state["last"] = to_json(*outcome_.last);
   if (outcome_.best) {
     state["best"] = to_json(*outcome_.best);
@@ -138,13 +138,11 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
     clock_offsets_ = parts_.group.clock_offsets();
     next_agreement_ = (done_ / options_.agree_every_steps + 1) * options_.agree_every_steps;
   }
-  parts_.progress.begin(
-      {options_.total_steps, parts_.order.steps_per_epoch(), epoch_at(done_), outcome_.text},
-      done_);
+  begin_progress();
   try {
     train_until_done(stop);
   } catch (...) {
-    parts_.progress.end();  // leaves the terminal in order
+    parts_.outlets.progress->end();  // leaves the terminal in order
     throw;
   }
   const bool interrupted = stopping_ && done_ < options_.total_steps;
@@ -160,8 +158,8 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   outcome_.seconds = now();
   outcome_.traffic = traffic();
   event(interrupted ? "interrupt" : "finish", fmt::format("after {} steps", done_));
-  parts_.metrics.flush();
-  parts_.progress.end();
+  parts_.outlets.metrics->flush();
+  parts_.outlets.progress->end();
   return outcome_;
 }
 
@@ -182,8 +180,8 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
     if (done_ >= next_agreement_) {
       agree(stop);
     } else if (stop && !stop_noted_ && options_.agree_every_seconds == 0) {
-      parts_.progress.note("stopping at the next average of the models, at step " +
-                           std::to_string(next_agreement_));
+      parts_.outlets.progress->note("stopping at the next average of the models, at step " +
+                                    std::to_string(next_agreement_));
       stop_noted_ = true;
     }
     dump_if_due();
@@ -235,11 +233,11 @@ void Trainer::one_step(Loader& loader, TrainingStep& step) {
   ++done_;
   ++outcome_.steps_now;
   if (outcome_.steps_now == 1) outcome_.first_step_seconds = seconds_between(start_, Clock::now());
-  parts_.progress.step(done_);
+  parts_.outlets.progress->step(done_);
 }
 
 void Trainer::dump_if_due() {
-  if (parts_.dumps == nullptr || options_.dump_every_steps == 0) return;
+  if (parts_.outlets.dumps == nullptr || options_.dump_every_steps == 0) return;
   const Step index = done_ - 1;
   const Step per_epoch = parts_.order.steps_per_epoch();
   if (index % per_epoch % options_.dump_every_steps != 0) return;
@@ -247,7 +245,7 @@ void Trainer::dump_if_due() {
   name.worker = options_.step.rank;
   name.epoch = index / per_epoch;
   name.batch = index % per_epoch;
-  parts_.dumps->write(name, copy_model(parts_.replica));
+  parts_.outlets.dumps->write(name, copy_model(parts_.replica));
 }
 
 void Trainer::record_steps() {
@@ -282,7 +280,9 @@ void Trainer::check_divergence(const std::vector<RankReport>& reports) {
   window_.steps += done_ - recorded_;
   if (window_.steps >= std::max(kStepsToLearn, parts_.order.steps_per_epoch())) {
     const double mean = window_.loss / static_cast<double>(window_.samples);
-    if (learned_nothing(options_.diverged_loss, mean)) {
+    const double newest = loss / static_cast<double>(samples);
+    if (learned_nothing(options_.diverged_loss, mean) &&
+        learned_nothing(options_.diverged_loss, newest)) {
       throw RunError(fmt::format(
           "training diverged: in the last {} steps the mean loss was {:.4g}, as by guessing; {}",
           window_.steps, mean, kWhatToLower));
@@ -300,7 +300,7 @@ void Trainer::check_divergence(const std::vector<RankReport>& reports) {
 }
 
 void Trainer::record_ranks(const std::vector<RankReport>& reports) {
-  if (!parts_.group.is_first()) return;
+  if (!tells()) return;
   std::vector<std::vector<StepArrivals>> arrivals;
   for (const RankReport& report : reports) arrivals.push_back(report.arrivals);
   const std::vector<Lateness> late = find_late(arrivals, clock_offsets_);
@@ -339,8 +339,8 @@ void Trainer::record_ranks(const std::vector<RankReport>& reports) {
       record.late_seconds = late[rank].seconds;
       record.late_data_seconds = late[rank].data_seconds;
     }
-    parts_.metrics.record(record);
-    parts_.progress.recorded(record);
+    parts_.outlets.metrics->record(record);
+    parts_.outlets.progress->recorded(record);
   }
 }
 
@@ -365,13 +365,14 @@ void Trainer::evaluate_now() {
     best_unsaved_ = true;
   }
   evaluated_ = done_;
+  tells();
   EvaluationRecord record{now(),          options_.step.rank, done_,       epoch_at(done_),
                           options_.split, result.loss,        result.top1, result.top5,
                           result.samples, result.seconds};
   if (average) record.consensus_distance = average->consensus_distance();
   average.reset();
-  parts_.metrics.record(record);
-  parts_.progress.evaluated(record);
+  parts_.outlets.metrics->record(record);
+  parts_.outlets.progress->evaluated(record);
   if (best_unsaved_) checkpoint_now();
 }
 
@@ -381,7 +382,7 @@ void Trainer::evaluate_each() {
   const double values[] = {own.loss, own.top1, own.top5, own.seconds};
   const std::string text(reinterpret_cast<const char*>(values), sizeof values);
   const std::vector<std::string> all = parts_.group.gather(text);
-  if (!parts_.group.is_first()) return;
+  if (!tells()) return;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].empty()) continue;  // it is lost
     double theirs[4] = {};
@@ -392,8 +393,8 @@ void Trainer::evaluate_each() {
                                   "worker",    theirs[0],
                                   theirs[1],   theirs[2],
                                   own.samples, theirs[3]};
-    parts_.metrics.record(record);
-    parts_.progress.evaluated(record);
+    parts_.outlets.metrics->record(record);
+    parts_.outlets.progress->evaluated(record);
   }
 }
 
@@ -408,7 +409,7 @@ std::vector<WorkerState> Trainer::gather_workers() {
   const WorkerState for_lost =
       parts_.group.is_first() ? pack_newcomer(parts_.replica, parts_.method) : WorkerState{};
   auto all = gather_states(pack_worker(parts_.replica, parts_.method), for_lost, *parts_.messages,
-                           deadline_in(options_.patience));
+                           parts_.group.leader(), deadline_in(options_.patience));
   const Traffic after = traffic();
   apart_.sent += after.sent - before.sent;
   apart_.received += after.received - before.received;
@@ -430,6 +431,20 @@ void Trainer::checkpoint_now(Occasion occasion) {
   if (!options_.save_checkpoints || (saved_ == done_ && !best)) return;
   parts_.group.doing(done_, Phase::kSaving);
   parts_.method.settle(parts_.replica);
+  // Where who writes is lost meanwhile, the next one begins anew.
+  Rank writer = parts_.group.leader();
+  bool saved = checkpoint_once(best, occasion);
+  while (parts_.group.leader() != writer) {
+    writer = parts_.group.leader();
+    saved = checkpoint_once(best, occasion);
+  }
+  if (!saved) return;
+  saved_ = done_;
+  if (best) best_unsaved_ = false;
+}
+
+bool Trainer::checkpoint_once(bool best, Occasion occasion) {
+  const bool writes = tells() && parts_.outlets.checkpoints != nullptr;
   std::optional<AveragedModel> average;
   if (options_.save_each && !parts_.group.alone()) states_ = gather_workers();
   if (options_.average_models && !parts_.group.alone()) {
@@ -438,21 +453,19 @@ void Trainer::checkpoint_now(Occasion occasion) {
   if (outcome_.text && parts_.order.epochs_ended_at(done_) == 0) {
     carried_ = gather_carried(parts_.model, parts_.group);
   }
-  const bool failed = parts_.checkpoints != nullptr && !save(best, occasion);
+  const bool failed = writes && !save(best, occasion);
   states_.clear();
   carried_.reset();
   average.reset();
   // Whether there is one decides what everybody does next.
-  if (parts_.group.any(failed)) return;
-  saved_ = done_;
-  if (best) best_unsaved_ = false;
+  return !parts_.group.any(failed);
 }
 
 bool Trainer::save(bool best, Occasion occasion) {
   const StopWatch watch(outcome_.checkpoint_seconds);
   try {
     event("checkpoint", best ? "best so far" : "");
-    parts_.metrics.flush();
+    parts_.outlets.metrics->flush();
     std::optional<Snapshot> snapshot;
     if (states_.empty()) {
       snapshot.emplace(parts_.replica, parts_.method, done_, engine_state());
@@ -460,14 +473,15 @@ bool Trainer::save(bool best, Occasion occasion) {
       snapshot.emplace(parts_.replica, states_, done_, engine_state());
     }
     snapshot->add_carried(carried_);
-    parts_.checkpoints->save(snapshot->contents(), best);
+    parts_.outlets.checkpoints->save(snapshot->contents(), best);
     return true;
   } catch (const FileError& error) {
     // A full disk costs a checkpoint, not the training: the next one may succeed. At the end there
     // is no next one.
     if (occasion == Occasion::kLast || done_ >= options_.total_steps) throw;
-    parts_.progress.note(std::string("warning: no checkpoint at step ") + std::to_string(done_) +
-                         ", earlier ones are kept: " + error.what());
+    parts_.outlets.progress->note(std::string("warning: no checkpoint at step ") +
+                                  std::to_string(done_) +
+                                  ", earlier ones are kept: " + error.what());
     try {
       event("checkpoint-failed", error.what());
     } catch (const FileError&) {  // the same full disk; it has been said above
@@ -477,7 +491,7 @@ bool Trainer::save(bool best, Occasion occasion) {
 }
 
 void Trainer::event(const char* name, const std::string& detail) {
-  parts_.metrics.record(EventRecord{now(), options_.step.rank, done_, name, detail});
+  parts_.outlets.metrics->record(EventRecord{now(), options_.step.rank, done_, name, detail});
 }
 
 }  // namespace cohort

@@ -31,6 +31,15 @@
 
 namespace cohort {
 
+// Where a worker's records, progress and models go.
+struct TrainerOutlets {
+  MetricsSink* metrics = nullptr;                          // is there
+  Progress* progress = nullptr;                            // likewise
+  CheckpointStore* checkpoints = nullptr;                  // null: this worker writes none
+  std::function<std::uint64_t()> metrics_bytes = nullptr;  // what a checkpoint notes of the log
+  DumpWriter* dumps = nullptr;                             // null: this worker dumps no models
+};
+
 struct TrainerParts {
   Model& model;
   Replica& replica;
@@ -39,16 +48,14 @@ struct TrainerParts {
   const Dataset& train;
   const Dataset* test = nullptr;  // null: no evaluation
   const SampleOrder& order;       // one batch of it is one step
-  MetricsSink& metrics;
-  Progress& progress;
+  TrainerOutlets outlets;
   WorkerGroup group = {};
   ArrivalLog* arrivals = nullptr;              // which the method writes too; may be null
   ServerLog* server_log = nullptr;             // likewise
   std::function<Traffic()> traffic = nullptr;  // of this worker so far
-  CheckpointStore* checkpoints = nullptr;      // null: this worker writes none
-  std::function<std::uint64_t()> metrics_bytes = nullptr;  // what a checkpoint notes of the log
-  DumpWriter* dumps = nullptr;                             // null: this worker dumps no models
-  Transport* messages = nullptr;                           // between workers, of gossip
+  Transport* messages = nullptr;               // between workers, of gossip
+  // Asked once, when the first worker is lost and this one tells of all from now on: with what.
+  std::function<TrainerOutlets()> take_over = nullptr;
 };
 
 struct TrainerOptions {
@@ -115,6 +122,8 @@ class Trainer {
 
  private:
   void train_until_done(const std::atomic<bool>& stop);
+  bool tells();  // whether this worker is the one that tells of all
+  void begin_progress();
   void agree(const std::atomic<bool>& stop);
   void note_lost(const std::vector<Rank>& joined);
   void welcome(const std::vector<Rank>& joined);
@@ -128,6 +137,7 @@ class Trainer {
   void evaluate_each();
   enum class Occasion { kOnTheWay, kLast };
   void checkpoint_now(Occasion occasion = Occasion::kOnTheWay);
+  bool checkpoint_once(bool best, Occasion occasion);
   bool save(bool best, Occasion occasion);
   std::vector<WorkerState> gather_workers();
   void restore_workers();

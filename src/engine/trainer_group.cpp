@@ -4,6 +4,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -31,6 +32,22 @@ Bytes entry_of(const nlohmann::json& document, std::span<const std::byte> rest) 
 }
 
 }  // namespace
+
+void Trainer::begin_progress() {
+  parts_.outlets.progress->begin(
+      {options_.total_steps, parts_.order.steps_per_epoch(), epoch_at(done_), outcome_.text},
+      done_);
+}
+
+bool Trainer::tells() {
+  if (!parts_.group.is_first()) return false;
+  if (parts_.take_over) {
+    parts_.outlets = std::exchange(parts_.take_over, nullptr)();
+    begin_progress();
+    event("leads", "rank " + std::to_string(parts_.group.rank()));
+  }
+  return true;
+}
 
 void Trainer::agree(const std::atomic<bool>& stop) {
   LivingCollectives::Agreement agreed;
@@ -60,14 +77,16 @@ void Trainer::agree(const std::atomic<bool>& stop) {
 void Trainer::note_lost(const std::vector<Rank>& joined) {
   const int size = parts_.group.size();
   were_present_.resize(static_cast<std::size_t>(size), true);
+  const bool tell = tells();
   for (Rank rank = 0; rank < size; ++rank) {
     const bool is = parts_.group.is_present(rank);
     const bool stayed = is && std::find(joined.begin(), joined.end(), rank) == joined.end();
-    if (were_present_[rank] && !stayed && parts_.group.is_first()) {
+    if (were_present_[rank] && !stayed && tell) {
       event("lost", "rank " + std::to_string(rank));
-      parts_.progress.note("rank " + std::to_string(rank) + " is lost: " +
-                           counted(parts_.group.present() - static_cast<int>(joined.size()), size) +
-                           " go on at step " + std::to_string(done_));
+      parts_.outlets.progress->note(
+          "rank " + std::to_string(rank) +
+          " is lost: " + counted(parts_.group.present() - static_cast<int>(joined.size()), size) +
+          " go on at step " + std::to_string(done_));
     }
     were_present_[rank] = is;
   }
@@ -75,7 +94,7 @@ void Trainer::note_lost(const std::vector<Rank>& joined) {
 
 void Trainer::welcome(const std::vector<Rank>& joined) {
   for (const Rank rank : joined) parts_.method.welcome(parts_.replica, rank);
-  if (parts_.group.is_first()) {
+  if (tells()) {
     const nlohmann::json document = {{"step", done_},           {"recorded", recorded_},
                                      {"saved", saved_},         {"best_unsaved", best_unsaved_},
                                      {"next", next_agreement_}, {"first_loss", first_loss_},
@@ -84,9 +103,10 @@ void Trainer::welcome(const std::vector<Rank>& joined) {
     for (const Rank rank : joined) {
       parts_.group.welcome(rank, entry);
       event("joined", "rank " + std::to_string(rank));
-      parts_.progress.note(
+      parts_.outlets.progress->note(
           "rank " + std::to_string(rank) + " is back at step " + std::to_string(done_) + ": " +
-          counted(parts_.group.present(), parts_.group.size()) + " go on, it from rank 0's model");
+          counted(parts_.group.present(), parts_.group.size()) + " go on, it from rank " +
+          std::to_string(parts_.group.rank()) + "'s model");
     }
   }
   // A message of the newcomer must not come to one that has not welcomed it.
@@ -99,20 +119,20 @@ void Trainer::enter() {
   const bool has_length = entry.size() >= sizeof length;
   if (has_length) std::memcpy(&length, entry.data(), sizeof length);
   if (!has_length || length > entry.size() - sizeof length) {
-    throw PeerError("rank 0 sent an entry that ends early");
+    throw PeerError("who leads sent an entry that ends early");
   }
   const auto* text = reinterpret_cast<const char*>(entry.data()) + sizeof length;
   const auto state = std::span<const std::byte>(entry).subspan(sizeof length + length);
   try {
     const auto document = nlohmann::json::parse(text, text + length);
-    resume_at(document.at("step"), document.at("engine"), "rank 0");
+    resume_at(document.at("step"), document.at("engine"), "who leads");
     recorded_ = document.at("recorded");
     saved_ = document.at("saved");
     best_unsaved_ = document.at("best_unsaved");
     next_agreement_ = document.at("next");
     first_loss_ = document.at("first_loss");
   } catch (const nlohmann::json::exception& error) {
-    throw PeerError(std::string("rank 0 sent an entry that cannot be read: ") + error.what());
+    throw PeerError(std::string("who leads sent an entry that cannot be read: ") + error.what());
   }
   unpack_worker(worker_state_from(state, 0), parts_.replica, parts_.method, done_);
   agreed_ = done_;

@@ -139,7 +139,7 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
 Worker::~Worker() = default;
 
 WorkerGroup Worker::group() {
-  if (member_.size == 1 || !in_step_) return {};
+  if (member_.size == 1 || !in_step_) return WorkerGroup(*member_.activity);
   return {*member_.control, *member_.activity, patience_, member_.living};
 }
 
@@ -160,8 +160,7 @@ TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progres
           .train = *data.train,
           .test = data.test.get(),
           .order = order_,
-          .metrics = metrics,
-          .progress = progress,
+          .outlets = {.metrics = &metrics, .progress = &progress},
           .group = group(),
           .arrivals = member_.size == 1 || !in_step_ ? nullptr : &arrivals_,
           .server_log = server_log_.get(),

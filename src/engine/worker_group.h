@@ -20,6 +20,8 @@ namespace cohort {
 class WorkerGroup {
  public:
   WorkerGroup() = default;  // alone
+  explicit WorkerGroup(Activity& activity)
+      : activity_(&activity) {}  // alone, and says what it does
   // `control` and `activity` outlive this object. `patience`: how long to wait for a late worker.
   // `living` is `control` where the group goes on without those lost, null elsewhere.
   WorkerGroup(Collectives& control, Activity& activity, std::chrono::nanoseconds patience,
@@ -29,7 +31,9 @@ class WorkerGroup {
   Rank rank() const { return control_ == nullptr ? 0 : control_->rank(); }
   int size() const { return control_ == nullptr ? 1 : control_->size(); }
   bool alone() const { return size() == 1; }
-  bool is_first() const { return rank() == 0; }
+  // Who tells of all: rank 0, or who leads those that are left.
+  Rank leader() const { return living_ == nullptr ? 0 : living_->leader(); }
+  bool is_first() const { return rank() == leader(); }
 
   int present() const { return control_ == nullptr ? 1 : control_->present(); }
   bool is_present(Rank rank) const { return living_ == nullptr || living_->is_present(rank); }

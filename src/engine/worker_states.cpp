@@ -139,19 +139,22 @@ void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& met
 }
 
 std::vector<WorkerState> gather_states(WorkerState own, const WorkerState& newcomer,
-                                       Transport& messages, Deadline deadline) {
-  if (messages.rank() != 0) {
+                                       Transport& messages, Rank leader, Deadline deadline) {
+  if (messages.rank() != leader) {
     try {
-      messages.send(0, kStateTag, to_bytes(own), deadline);
+      messages.send(leader, kStateTag, to_bytes(own), deadline);
     } catch (const PeerError&) {
       // Whether this rank was cut off is found out by whoever asks the others next.
-      if (messages.gone(0).empty()) throw;
+      if (messages.gone(leader).empty()) throw;
     }
     return {};
   }
   std::vector<WorkerState> all;
-  all.push_back(std::move(own));
-  for (Rank rank = 1; rank < messages.size(); ++rank) {
+  for (Rank rank = 0; rank < messages.size(); ++rank) {
+    if (rank == leader) {
+      all.push_back(std::move(own));
+      continue;
+    }
     try {
       all.push_back(worker_state_from(messages.receive(rank, kStateTag, deadline).payload, rank));
     } catch (const PeerError&) {

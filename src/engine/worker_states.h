@@ -30,10 +30,10 @@ WorkerState pack_newcomer(Replica& replica, UpdateMethod& method);
 // Takes either; the method of a newcomer enters at `step`.
 void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& method, Step step);
 
-// All workers call it together; the first one gets all states, by rank, with `newcomer` in the
-// place of those lost; the others get nothing.
+// All workers call it together; `leader` gets all states, by rank, with `newcomer` in the place of
+// those lost; the others get nothing.
 std::vector<WorkerState> gather_states(WorkerState own, const WorkerState& newcomer,
-                                       Transport& messages, Deadline deadline);
+                                       Transport& messages, Rank leader, Deadline deadline);
 // `all` is the first one's; each gets its own.
 WorkerState scatter_states(std::vector<WorkerState> all, Transport& messages, Deadline deadline);
 

@@ -38,9 +38,12 @@ class Job {
 
   // Whether the loss of a process leaves the others going, as JobOptions asked for.
   virtual bool outlives_losses() const { return false; }
-  // What process 0 tells one that comes back; before join(). And what this one was told.
+  // What one that comes back is told, the same by all processes; before join(). And what this one
+  // was told.
   virtual void tell_returning(const std::string&) {}
   virtual std::string told() const { return {}; }
+  // Where the processes were last known to listen.
+  virtual std::vector<Address> addresses() const { return {}; }
 
   // The program is about to end, and a launcher that was told to end the job may not wait for a
   // proper farewell: the destructor then waits for nobody.
@@ -54,6 +57,7 @@ struct JobOptions {
   // `returns`: this process was lost and comes back to those who went on.
   bool outlives_losses = false;
   bool returns = false;
+  std::vector<Address> returns_to = {};  // and may find them there, or else where they met
   // A peer process of which nothing is heard for so long is given up.
   std::chrono::milliseconds silence = std::chrono::seconds(6);
   // Processes of a job wait so long for each other at the start.

@@ -89,6 +89,15 @@ int run_local_job(const std::vector<LocalProcess>& job, const LocalControl& cont
   for (const LocalProcess& process : job) processes.start(process);
   LocalStops stops(control);
   LateOnes late(processes, control);
+  // Whether another one goes on, or came to its end.
+  const auto others_go_on = [&](int number) {
+    for (int other = 0; other < processes.count(); ++other) {
+      if (other != number && (processes.running(other) || processes.status(other) == 0)) {
+        return true;
+      }
+    }
+    return false;
+  };
   int left = processes.count();
   int first_failure = -1;
   bool lost = false;  // one that was not started again
@@ -97,15 +106,14 @@ int run_local_job(const std::vector<LocalProcess>& job, const LocalControl& cont
     for (const int number : processes.wait()) {
       --left;
       if (processes.status(number) == 0 || first_failure >= 0) continue;
-      const bool first_runs = processes.running(0) && !stops.any();
-      if (survival.go_on && restarts[number] > 0 && !processes.killed(number) && !stops.any() &&
-          processes.status(0) == 0) {
+      const bool survives = survival.go_on && !stops.any() && others_go_on(number);
+      if (survives && restarts[number] > 0 && !processes.killed(number)) {
         control.errors("cohort: " + processes.name(number) + " did not come back: it " +
                        ending_text(processes, number) + "; the others go on\n");
         lost = true;
         continue;
       }
-      if (survival.go_on && processes.killed(number) && number > 0 && first_runs) {
+      if (survives && processes.killed(number)) {
         const bool again = restarts[number] < survival.restarts;
         control.errors("cohort: " + processes.name(number) + " " + ending_text(processes, number) +
                        (again ? "; it is started again (" + std::to_string(++restarts[number]) +

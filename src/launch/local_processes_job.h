@@ -25,7 +25,7 @@ std::vector<LocalProcess> local_job(const LocalJobRequest& request);
 // How often a process that a signal ended is started again, unless told otherwise.
 inline constexpr int kRestarts = 3;
 
-// Where the others go on without a process that is lost, unless it is the first.
+// Where the others go on without a process that is lost.
 struct LocalSurvival {
   bool go_on = false;
   int restarts = kRestarts;

@@ -49,8 +49,8 @@ std::string host_towards(const Address& address) {
       return host;
     }
   }
-  throw ConfigError("this host has no way to the meeting point " + address.text() +
-                    ": check the address and the network");
+  throw PeerError("this host has no way to the meeting point " + address.text() +
+                  ": check the address and the network");
 }
 
 Address meeting_point(const JobOptions& options, const Place& place, const Variable& variable) {

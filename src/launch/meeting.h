@@ -31,7 +31,8 @@ struct MeetingPlan {
 // From the options, or else from the launcher's variables. `meet` is JobOptions.meet, or
 // MASTER_ADDR and MASTER_PORT (the next port where torchrun keeps that one for itself). Others than
 // process 0 listen at the address of this host from which they reach it; on loopback when that is
-// loopback. Throws ConfigError when that is not known, or cannot serve several hosts.
+// loopback. Throws ConfigError when that is not known, or cannot serve several hosts; PeerError
+// when this host has no way there.
 MeetingPlan plan_meeting(const JobOptions& options, const Variable& variable);
 
 class Meeting {

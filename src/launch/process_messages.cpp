@@ -82,13 +82,12 @@ std::unique_ptr<Transport> connect_messages(TcpNode& node, const ProcessPlan& pl
   return node.connect(lane, deadline);
 }
 
-std::unique_ptr<TcpTransport> connect_late(TcpNode& node, const ProcessPlan& plan,
-                                           const Address& first, Deadline deadline) {
+std::unique_ptr<TcpTransport> connect_late(TcpNode& node, const ProcessPlan& plan) {
   TcpLane lane = message_lane(plan);
-  lane.addresses.assign(lane.members.size(), first);
+  lane.addresses.resize(lane.members.size());
   lane.returns = true;
   lane.late = true;
-  return node.connect(lane, deadline);
+  return node.connect(lane, Clock::now());  // there is nobody to wait for
 }
 
 }  // namespace cohort

@@ -31,8 +31,7 @@ std::vector<std::unique_ptr<Transport>> rank_messages(const ProcessPlan& plan,
 std::unique_ptr<Transport> connect_messages(TcpNode& node, const ProcessPlan& plan,
                                             const std::vector<Address>& addresses, bool returns,
                                             Deadline deadline);
-// Of a process that comes back: process 0 alone listens at `first`. The others are called later.
-std::unique_ptr<TcpTransport> connect_late(TcpNode& node, const ProcessPlan& plan,
-                                           const Address& first, Deadline deadline);
+// Of a process that comes back, and calls the others later.
+std::unique_ptr<TcpTransport> connect_late(TcpNode& node, const ProcessPlan& plan);
 
 }  // namespace cohort

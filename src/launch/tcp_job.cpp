@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,18 +24,21 @@
 #include "launch/process_ranks.h"
 #include "launch/rendezvous.h"
 #include "launch/tcp_job_hosts.h"
+#include "network/sockets.h"
 
 namespace cohort {
 namespace {
 
 constexpr std::chrono::milliseconds kFarewellTime{5000};
 constexpr int kFirstChannelLane = 1;  // the meeting has the one before
-// Of a process that comes back: to reach process 0, and each of the others; and to be told by
-// process 0, which may be in the middle of a long step.
+// Of a process that comes back: to find who leads, at each door; to reach each of the others; and
+// to be told by the former, which may be in the middle of a long step.
 constexpr std::chrono::seconds kTimeToReach{15};
+constexpr std::chrono::seconds kTimeAtADoor{3};
 constexpr std::chrono::seconds kTimeToCall{8};  // longer than a silence
 constexpr std::chrono::minutes kTimeToBeTold{10};
 constexpr std::chrono::milliseconds kTryAgainAfter{300};
+constexpr std::chrono::milliseconds kTimeToRefuse{500};
 
 std::string text_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -68,7 +72,8 @@ class TcpJob final : public Job {
  public:
   TcpJob(const JobOptions& options, const Variable& variable, const std::string& fallback)
       : options_(options) {
-    const MeetingPlan meeting = plan_meeting(options, variable);
+    const MeetingPlan meeting = plan(variable);
+    meet_ = meeting.meet;
     plan_.processes = meeting.processes;
     plan_.process = meeting.process;
     plan_.local_size = ranks_per_process(options.workers, plan_.processes);
@@ -111,11 +116,7 @@ class TcpJob final : public Job {
     for (const auto& one : messages) plain.push_back(one.get());
     give_messages(members, std::move(messages));
     for (std::size_t i = 0; i < members.size() && outlives_losses(); ++i) {
-      auto living = std::make_unique<LivingCollectives>(
-          *plain[i], LivingOptions{[this](Rank rank, const std::string& text) {
-            return introduce(rank, text);
-          }},
-          options_.returns);
+      auto living = std::make_unique<LivingCollectives>(*plain[i], living_options(), came_to_);
       members[i].living = living.get();
       members[i].control = std::move(living);
     }
@@ -128,9 +129,30 @@ class TcpJob final : public Job {
   void tell_returning(const std::string& text) override { told_ = text; }
   std::string told() const override { return told_; }
 
+  std::vector<Address> addresses() const override {
+    std::vector<Address> all;
+    for (int process = 0; process < static_cast<int>(all_.size()); ++process) {
+      if (process != plan_.process) all.push_back(all_[process].address);
+    }
+    return all;
+  }
+
   void skip_farewell() override { failed_->store(true); }
 
  private:
+  // The network that cut a process off may be back in a moment.
+  MeetingPlan plan(const Variable& variable) const {
+    const Deadline deadline = deadline_in(kTimeToReach);
+    while (true) {
+      try {
+        return plan_meeting(options_, variable);
+      } catch (const PeerError&) {
+        if (!options_.returns || Clock::now() + kTryAgainAfter > deadline) throw;
+        std::this_thread::sleep_for(kTryAgainAfter);
+      }
+    }
+  }
+
   std::vector<Membership> join_all() {
     return join_processes(
         plan_, activities_, [this](Channel channel) { return between(channel); }, failed_);
@@ -155,13 +177,36 @@ class TcpJob final : public Job {
   // One that can come back has one rank: a process that has several is not let in again.
   bool lets_back() const { return outlives_losses() && plan_.local_size == 1; }
 
-  // What process 0 tells one that is back.
+  LivingOptions living_options() {
+    LivingOptions living;
+    living.introduce = [this](Rank rank, const std::string& text) { return introduce(rank, text); };
+    living.joined = [this](Rank rank, const std::string& text) {
+      all_[rank] = introduction_from(text, rank);
+    };
+    living.has_ended = [this](Rank rank) {
+      return nobody_listens_at(all_[rank / plan_.local_size].address, kTimeToRefuse);
+    };
+    living.leads = [this] { lead(); };
+    return living;
+  }
+
+  // What a process that is back is told by the one that leads.
   std::string introduce(Rank rank, const std::string& text) {
     if (!lets_back()) {
       throw ConfigError("a process with several workers cannot come back: go on with --resume");
     }
     all_[rank] = introduction_from(text, rank);
     return joined_text(all_, told_);
+  }
+
+  // Who comes back looks at the meeting point: whoever leads should be there, if it is on that host
+  // and nobody else, such as a process that was stopped, is there still.
+  void lead() {
+    if (!lets_back() || at_meeting_point_) return;
+    at_meeting_point_ = node_->address() == meet_ || node_->listen_also(meet_);
+    if (at_meeting_point_ || std::exchange(said_where_, true) || !options_.note) return;
+    options_.note("a process that comes back finds the others with --rejoin " +
+                  node_->address().text());
   }
 
   TcpNodeOptions node_options(const MeetingPlan& where, const std::string& folder) const {
@@ -178,33 +223,44 @@ class TcpJob final : public Job {
   }
 
   void come_back(const MeetingPlan& where, const Variable& variable, const std::string& folder) {
-    if (plan_.process == 0 || !lets_back()) {
+    if (!lets_back()) {
       throw ConfigError(
-          "only a process of --engine tcp with one worker, other than the first, can come back "
-          "(--rejoin); a run as a whole goes on with --resume");
+          "only a process of --engine tcp with one worker can come back (--rejoin), to the others "
+          "of its job; a run as a whole goes on with --resume");
     }
     plan_.hosts.front().clear();
     for (int process = 0; process < plan_.processes; ++process) {
       plan_.hosts.front().push_back(process);
     }
+    MeetingPlan own = where;
+    if (own.listen == own.meet) own.listen.port = 0;  // where another may be now
+    std::vector<Address> doors = options_.returns_to;
+    doors.push_back(where.meet);
     const Deadline deadline =
         deadline_in(std::min<Clock::duration>(kTimeToReach, options_.start_timeout));
-    std::unique_ptr<TcpNode> node;
     std::unique_ptr<TcpTransport> messages;
-    while (!messages) {
-      node = std::make_unique<TcpNode>(node_options(where, folder));
+    std::vector<bool> present;
+    std::string text;
+    std::vector<std::string> obstacles(doors.size());
+    for (std::size_t at = 0; !messages; at = (at + 1) % doors.size()) {
       try {
-        messages = connect_late(*node, plan_, where.meet, deadline);
-      } catch (const ConfigError&) {
-        // Its predecessor may not have been missed yet.
-        if (Clock::now() + kTryAgainAfter > deadline) throw;
+        node_ = std::make_unique<TcpNode>(node_options(own, folder));
+        auto found = connect_late(*node_, plan_);
+        came_to_ = found->call_anyone(doors[at], std::min(deadline, deadline_in(kTimeAtADoor)));
+        const Introduction self{node_->address(), host_identity(variable), host_name(variable)};
+        text = introduce_to(*found, *came_to_, self.text(), present, deadline_in(kTimeToBeTold));
+        messages = std::move(found);
+      } catch (const Error& error) {
+        // Its predecessor may not have been missed yet, or another one may lead now.
+        obstacles[at] = error.what();
+        if (Clock::now() + kTryAgainAfter > deadline) {
+          std::erase(obstacles, "");
+          throw PeerError("process " + std::to_string(plan_.process) +
+                          " cannot come back: " + cohort::join(obstacles, "; "));
+        }
         std::this_thread::sleep_for(kTryAgainAfter);
       }
     }
-    const Introduction self{node->address(), host_identity(variable), host_name(variable)};
-    std::vector<bool> present;
-    std::string text =
-        introduce_to_first(*messages, self.text(), present, deadline_in(kTimeToBeTold));
     for (int process = 0; process < plan_.processes; ++process) {
       std::size_t end = 0;
       for (int line = 0; line < 3 && end != std::string::npos; ++line) {
@@ -216,8 +272,8 @@ class TcpJob final : public Job {
     told_ = text;
     arrange(all_);
     activities_ = activities_of(plan_, nullptr);
-    for (Rank rank = 1; rank < plan_.processes; ++rank) {
-      if (rank == plan_.process || !present[rank]) continue;
+    for (Rank rank = 0; rank < plan_.processes; ++rank) {
+      if (rank == plan_.process || rank == *came_to_ || !present[rank]) continue;
       const Deadline until = deadline_in(kTimeToCall);
       // Who has not missed its predecessor yet refuses.
       while (!messages->call(rank, all_[rank].address, until)) {
@@ -234,7 +290,8 @@ class TcpJob final : public Job {
 
   void meet(const MeetingPlan& where, const Variable& variable, const std::string& folder) {
     const Deadline deadline = deadline_in(options_.start_timeout);
-    TcpNode node(node_options(where, folder));
+    auto own = std::make_unique<TcpNode>(node_options(where, folder));
+    TcpNode& node = *own;
     const std::string counts = std::to_string(plan_.processes) + " processes and " +
                                std::to_string(plan_.size()) + " workers" +
                                (options_.messages ? " that send each other messages" : "");
@@ -254,7 +311,10 @@ class TcpJob final : public Job {
       messages_ = connect_messages(node, plan_, addresses, lets_back(), deadline);
     }
     if (plan_.hosts.size() > 1 && plan_.leads()) connect_hosts(node, all_, deadline);
-    if (!lets_back()) node.stop_listening();
+    if (!outlives_losses()) return node.stop_listening();
+    // While there is a listener the process lives (see has_ended).
+    if (!lets_back()) node.admit_nobody("a process with several workers cannot come back");
+    node_ = std::move(own);
   }
 
   // Who runs where. Hosts come in the order of their first processes, which speak for them.
@@ -353,6 +413,11 @@ class TcpJob final : public Job {
   ProcessPlan plan_;
   std::vector<Introduction> all_;  // by process
   std::string told_;
+  Address meet_;
+  std::unique_ptr<TcpNode> node_;  // where processes may come back
+  std::optional<Rank> came_to_;    // of one that is back: who led then
+  bool at_meeting_point_ = false;  // others find this process, which leads, there
+  bool said_where_ = false;        // or elsewhere
   FailureFlag failed_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<ProcessShared> shared_;  // null where this process is alone on its host
   std::vector<std::shared_ptr<Activity>> activities_;  // of the ranks that live here

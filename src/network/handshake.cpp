@@ -43,7 +43,8 @@ std::optional<Greeting> get_greeting(const FrameHeader& header,
   const auto rest = payload.subspan(kMeaningfulBytes);
   const bool blank =
       std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; });
-  if (!self || !peer || flags > kWantsSharedMemory || silence_ms == 0 || !blank) {
+  if (!self || self->rank == kAnyRank || !peer || flags > kWantsSharedMemory || silence_ms == 0 ||
+      !blank) {
     return std::nullopt;
   }
   return Greeting{*self, *peer, flags == kWantsSharedMemory, std::chrono::milliseconds(silence_ms)};
@@ -126,7 +127,7 @@ std::variant<Greeting, Refusal> judge_hello(std::span<const std::byte, kFrameHea
                        ", but its certificate is that of " + certified->text(),
                    true};
   }
-  if (greeting->peer != self) {
+  if (!self.is(greeting->peer)) {
     return Refusal{"wrong address",
                    greeting->self.text() + " looks for " + greeting->peer.text() +
                        ", but this is " + self.text() + "; check the order of the addresses",
@@ -161,10 +162,10 @@ std::variant<Greeting, Refused, Nonsense> judge_answer(
   if (!greeting || (greeting->shared_memory && !hello.shared_memory)) {
     return Nonsense{"its greeting makes no sense"};
   }
-  if (certified && *certified != hello.peer) {
+  if (certified && (!certified->is(hello.peer) || *certified != greeting->self)) {
     return Nonsense{"its certificate is that of " + certified->text()};
   }
-  if (greeting->self != hello.peer || greeting->peer != hello.self) {
+  if (!greeting->self.is(hello.peer) || greeting->peer != hello.self) {
     return Nonsense{"it is " + greeting->self.text()};
   }
   return *greeting;

@@ -62,7 +62,8 @@ JobId parse_job_id(std::string_view text) {
 std::string_view to_text(Role role) { return role == Role::kServer ? "server" : "worker"; }
 
 std::string Identity::text() const {
-  return std::string(to_text(role)) + " " + std::to_string(rank);
+  return rank == kAnyRank ? "any " + std::string(to_text(role))
+                          : std::string(to_text(role)) + " " + std::to_string(rank);
 }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -26,12 +27,19 @@ enum class Role : std::uint8_t {
 };
 std::string_view to_text(Role role);  // "worker", "server"
 
+// Of a process that is looked for: whichever is there.
+inline constexpr Rank kAnyRank = std::numeric_limits<Rank>::max();
+
 struct Identity {
   JobId job = {};
   Role role = Role::kWorker;
   Rank rank = 0;  // among those of its role
 
   std::string text() const;  // "worker 3"
+  // Whether it is the one that `wanted` says.
+  bool is(const Identity& wanted) const {
+    return *this == wanted || (wanted.rank == kAnyRank && job == wanted.job && role == wanted.role);
+  }
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -168,6 +169,22 @@ int connect_error(int descriptor) {
   const bool to_itself = here.storage.ss_family != AF_UNIX && here.size == there.size &&
                          std::memcmp(&here.storage, &there.storage, here.size) == 0;
   return to_itself ? ECONNREFUSED : 0;
+}
+
+bool nobody_listens_at(const Address& address, std::chrono::milliseconds at_most) {
+  std::vector<SocketAddress> places;
+  try {
+    places = look_up(address);
+  } catch (const ConfigError&) {
+    return false;
+  }
+  return !places.empty() && std::all_of(places.begin(), places.end(), [&](const auto& place) {
+    const Descriptor socket = begin_connecting(place);
+    if (!socket) return errno == ECONNREFUSED;
+    pollfd watched{.fd = socket.get(), .events = POLLOUT, .revents = 0};
+    if (::poll(&watched, 1, static_cast<int>(at_most.count())) != 1) return false;
+    return connect_error(socket.get()) == ECONNREFUSED;
+  });
 }
 
 void tune(int descriptor, std::chrono::milliseconds silence) {

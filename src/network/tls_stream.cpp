@@ -75,7 +75,7 @@ std::string TlsStream::why_failed() {
     ERR_clear_error();
     return "it has another token";
   }
-  if (verdict != X509_V_OK) {
+  if (wire_.at_handshake && !state_->by_token && verdict != X509_V_OK) {
     ERR_clear_error();
     return std::string("its certificate is not accepted: ") +
            X509_verify_cert_error_string(verdict);

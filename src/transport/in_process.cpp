@@ -52,7 +52,9 @@ class InProcessTransport final : public Transport {
 
   std::string gone(Rank peer) const override {
     check_rank(peer);
-    return group_->mailboxes[rank_]->gone(peer);
+    const std::string why = group_->mailboxes[rank_]->gone(peer);
+    // Which it knows first itself: who could not send to it must find it gone.
+    return why.empty() ? group_->mailboxes[peer]->gone(peer) : why;
   }
 
   void close() override { shut(); }

@@ -105,6 +105,25 @@ class LaneTransport final : public TcpTransport {
     return reached;
   }
 
+  Rank call_anyone(const Address& address, Deadline deadline) override {
+    COHORT_CHECK(lane_->lane.late, "who came in time calls");
+    std::unique_lock lock(lane_->mutex);
+    lane_->reached = -1;
+    lane_->refusal.clear();
+    core_->call(lane_, kAnyRank, address, deadline);
+    lane_->changed.wait_until(lock, deadline + kLastWords,
+                              [&] { return lane_->reached >= 0 || !lane_->refusal.empty(); });
+    if (!lane_->refusal.empty()) throw ConfigError(lane_->refusal);
+    const Rank reached = lane_->reached;
+    if (reached < 0) {
+      throw PeerError(lane_->mailbox.name(rank()) + " found nobody of this job at " +
+                      address.text());
+    }
+    lock.unlock();
+    readmit(reached);
+    return reached;
+  }
+
   void readmit(Rank peer) override {
     check_rank(peer);
     lane_->mailbox.readmit(peer);
@@ -179,6 +198,10 @@ std::unique_ptr<TcpTransport> TcpNode::connect(const TcpLane& lane, Deadline dea
   wait_for_all(*state, deadline);
   return transport;
 }
+
+bool TcpNode::listen_also(const Address& address) { return core_->listen_also(address); }
+
+void TcpNode::admit_nobody(const std::string& why) { core_->admit_nobody(why); }
 
 void TcpNode::stop_listening() { core_->stop_listening(); }
 

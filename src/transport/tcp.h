@@ -50,7 +50,7 @@ struct TcpLane {
   bool star = false;                    // links with the first member only
   std::string agreement = {};           // "4 processes": who says otherwise is refused
   bool returns = false;  // a member that was lost may come back: do not stop_listening()
-  bool late = false;     // this member does so: it calls the first one, then others by call()
+  bool late = false;     // this member does so: all are lost to it until it calls them
   std::function<void(const std::string& whom)> waiting = nullptr;  // once, after kTcpSayAfter
 };
 
@@ -64,6 +64,9 @@ class TcpTransport : public Transport {
   // Of a member that came late: reaches another one, where it listens now. Whether it did so by
   // `deadline`; until then that member is lost.
   virtual bool call(Rank peer, const Address& address, Deadline deadline) = 0;
+  // The same for whichever member listens there, which it returns. Throws PeerError when none
+  // answers, ConfigError when it says that this one is not welcome.
+  virtual Rank call_anyone(const Address& address, Deadline deadline) = 0;
 };
 
 class TcpCore;  // tcp_core.h
@@ -86,7 +89,11 @@ class TcpNode {
   // up to 2 s until the peers have what was sent.
   std::unique_ptr<TcpTransport> connect(const TcpLane& lane, Deadline deadline);
 
-  // After the last lane: nobody else may come in.
+  // Listens at one more address, in the place of a process that has ended. False when it cannot.
+  bool listen_also(const Address& address);
+
+  // After the last lane, nobody else may come in: who tries is told why, or there is no door.
+  void admit_nobody(const std::string& why);
   void stop_listening();
 
  private:

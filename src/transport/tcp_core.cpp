@@ -26,8 +26,8 @@ TcpLaneState::TcpLaneState(const TcpLane& a_lane, Rank own_index)
       obstacles(a_lane.members.size()) {
   for (std::size_t member = 0; member < missing.size(); ++member) {
     const bool other = static_cast<Rank>(member) != own;
-    missing[member] = other && (member == 0 || (!lane.late && (!lane.star || own == 0)));
-    if (lane.late && other && member > 0) {
+    missing[member] = other && !lane.late && (member == 0 || !lane.star || own == 0);
+    if (lane.late && other) {
       mailbox.note_gone(static_cast<Rank>(member), "is lost: this rank has not reached it yet");
     }
   }
@@ -48,14 +48,18 @@ std::string TcpLaneState::names_of_missing() const {
 
 TcpCore::TcpCore(const TcpNodeOptions& options)
     : options_(options), io_(1), work_(boost::asio::make_work_guard(io_)) {
-  listen_for_others();
+  address_ = options_.listen;
+  if (options_.size > 1) {
+    listeners_.push_back(listen_for_others(options_.listen));
+    address_ = listeners_.front()->address();
+  }
   thread_ = std::thread([this] { io_.run(); });
 }
 
 TcpCore::~TcpCore() {
   boost::asio::post(io_, [this] {
     connectors_.clear();
-    if (listener_) listener_->stop();
+    for (const auto& listener : listeners_) listener->stop();
     for (Line& line : lines_) line.wire->finish();
   });
   {
@@ -66,7 +70,7 @@ TcpCore::~TcpCore() {
   thread_.join();
   // What is left has links, which need the context.
   lines_.clear();
-  listener_.reset();
+  listeners_.clear();
 }
 
 void TcpCore::note(const std::string& text) const {
@@ -82,18 +86,17 @@ std::string TcpCore::admit(const Identity& peer) const {
     return "process " + std::to_string(options_.rank) + " counts " + std::to_string(options_.size) +
            " processes, so there is no process " + std::to_string(peer.rank);
   }
+  if (!closed_to_others_.empty()) return closed_to_others_;
   return lines_.size() < kMostLines ? "" : "there are too many connections";
 }
 
-void TcpCore::listen_for_others() {
-  ListenerOptions listening{.address = options_.listen,
+std::unique_ptr<Listener> TcpCore::listen_for_others(const Address& address) {
+  ListenerOptions listening{.address = address,
                             .self = {options_.job, Role::kWorker, options_.rank},
                             .credentials = options_.credentials,
                             .links = options_.links,
                             .runtime_folder = options_.runtime_folder,
                             .shared_memory = options_.shared_memory};
-  address_ = options_.listen;
-  if (options_.size == 1) return;
   ListenerEvents events;
   events.admit = [this](const Identity& peer) { return admit(peer); };
   events.accepted = [this](std::unique_ptr<Link> link) {
@@ -102,16 +105,28 @@ void TcpCore::listen_for_others() {
     ++wires_;
   };
   events.log = [this](const std::string& text) { note(text); };
-  listener_ = listen(io_, listening, std::move(events));
-  address_ = listener_->address();
+  return listen(io_, listening, std::move(events));
+}
+
+bool TcpCore::listen_also(const Address& address) {
+  std::promise<bool> done;
+  boost::asio::post(io_, [&] {
+    try {
+      listeners_.push_back(listen_for_others(address));
+      done.set_value(true);
+    } catch (const Error&) {
+      done.set_value(false);
+    }
+  });
+  return done.get_future().get();
 }
 
 void TcpCore::open(const std::shared_ptr<TcpLaneState>& lane, Deadline deadline) {
   boost::asio::post(io_, [this, lane, deadline] {
     lanes_[lane->lane.number] = lane;
     lane->deadline = deadline;
-    for (Rank member = 0; member < lane->own; ++member) {
-      if (member == 0 || !(lane->lane.star || lane->lane.late)) call(lane, member);
+    for (Rank member = 0; member < lane->own && !lane->lane.late; ++member) {
+      if (member == 0 || !lane->lane.star) call(lane, member);
     }
     for (Line& line : lines_) {
       if (!line.lane && line.asked_lane == lane->lane.number) place(line);
@@ -122,25 +137,39 @@ void TcpCore::open(const std::shared_ptr<TcpLaneState>& lane, Deadline deadline)
 void TcpCore::call(const std::shared_ptr<TcpLaneState>& lane, Rank member, const Address& address,
                    Deadline deadline) {
   boost::asio::post(io_, [this, lane, member, address, deadline] {
-    lane->addresses[member] = address;
+    if (member != kAnyRank) lane->addresses[member] = address;
     lane->deadline = deadline;
-    call(lane, member);
+    connect_to(lane, member, address);
   });
 }
 
 void TcpCore::call(const std::shared_ptr<TcpLaneState>& lane, Rank member) {
-  ConnectorOptions calling{.address = lane->addresses[member],
+  connect_to(lane, member, lane->addresses[member]);
+}
+
+void TcpCore::connect_to(const std::shared_ptr<TcpLaneState>& lane, Rank member,
+                         const Address& address) {
+  const Rank wanted = member == kAnyRank ? kAnyRank : lane->lane.members[member];
+  ConnectorOptions calling{.address = address,
                            .self = {options_.job, Role::kWorker, options_.rank},
-                           .peer = {options_.job, Role::kWorker, lane->lane.members[member]},
+                           .peer = {options_.job, Role::kWorker, wanted},
                            .credentials = options_.credentials,
                            .links = options_.links,
                            .runtime_folder = options_.runtime_folder,
                            .shared_memory = options_.shared_memory};
-  const auto connected = [this, lane, member](std::unique_ptr<Link> link) {
+  const auto connected = [this, lane](std::unique_ptr<Link> link) {
+    const auto& members = lane->lane.members;
+    const auto there = std::find(members.begin(), members.end(), link->peer().rank);
+    if (there == members.end()) {
+      const std::lock_guard lock(lane->mutex);
+      lane->refusal = link->peer_text() + " has no part in this";
+      lane->changed.notify_all();
+      return;
+    }
     lines_.push_back({std::make_unique<TcpWire>(io_, std::move(link), *this, false)});
     Line& line = lines_.back();
     line.lane = lane;
-    line.member = member;
+    line.member = static_cast<Rank>(there - members.begin());
     {
       const std::lock_guard lock(mutex_);
       ++wires_;
@@ -149,7 +178,7 @@ void TcpCore::call(const std::shared_ptr<TcpLaneState>& lane, Rank member) {
   };
   const auto failed = [lane, member](const ConnectFailure& failure) {
     const std::lock_guard lock(lane->mutex);
-    lane->obstacles[member] = failure.reason;
+    if (member != kAnyRank) lane->obstacles[member] = failure.reason;
     if (failure.kind == ConnectFailure::Kind::kRefused) lane->refusal = failure.reason;
     lane->changed.notify_all();
   };
@@ -219,6 +248,9 @@ void TcpCore::place(Line& line) {
 void TcpCore::welcome_arrived(TcpWire& wire) {
   Line& line = line_of(wire);
   welcome(line, line.lane);
+  const std::lock_guard lock(line.lane->mutex);
+  line.lane->reached = line.member;
+  line.lane->changed.notify_all();
 }
 
 void TcpCore::welcome(Line& line, const std::shared_ptr<TcpLaneState>& lane) {
@@ -257,6 +289,8 @@ void TcpCore::wire_ended(TcpWire& wire, const std::string& reason) {
     } else if (current) {
       const bool orderly = reason == kClosed || reason == kSaidGoodbye;
       lane->mailbox.note_gone(line.member, orderly ? kClosed : "is lost: " + reason);
+    } else if (lane->lane.late && lane->reached < 0 && lane->refusal.empty()) {
+      lane->refusal = wire.peer_text() + " went away: " + reason;
     }
     lane->changed.notify_all();
   }
@@ -299,9 +333,13 @@ void TcpCore::close(const std::shared_ptr<TcpLaneState>& lane) {
   given.wait_for(kPartingTime);
 }
 
+void TcpCore::admit_nobody(const std::string& why) {
+  boost::asio::post(io_, [this, why] { closed_to_others_ = why; });
+}
+
 void TcpCore::stop_listening() {
   boost::asio::post(io_, [this] {
-    if (listener_) listener_->stop();
+    for (const auto& listener : listeners_) listener->stop();
   });
 }
 

@@ -40,6 +40,7 @@ struct TcpLaneState {
   std::vector<bool> missing;           // by member
   std::vector<std::string> obstacles;  // by member: why it has not come yet, as far as known
   std::string refusal;
+  Rank reached = -1;  // who welcomed this one last
 
   bool all_there() const;
   std::string names_of_missing() const;
@@ -55,12 +56,14 @@ class TcpCore final : public TcpWire::Owner {
   const TcpNodeOptions& options() const { return options_; }
   const Address& address() const { return address_; }
 
-  // From any thread:
+  // From any thread. `member` of call(): or kAnyRank.
   void open(const std::shared_ptr<TcpLaneState>& lane, Deadline deadline);
   void call(const std::shared_ptr<TcpLaneState>& lane, Rank member, const Address& address,
             Deadline deadline);
   // Returns when the links have been given what was sent before, and the farewell.
   void close(const std::shared_ptr<TcpLaneState>& lane);
+  bool listen_also(const Address& address);
+  void admit_nobody(const std::string& why);
   void stop_listening();
   void send(const std::shared_ptr<TcpLaneState>& lane, Rank to,
             std::shared_ptr<TcpOutgoing> message);
@@ -86,8 +89,9 @@ class TcpCore final : public TcpWire::Owner {
   };
 
   std::string admit(const Identity& peer) const;
-  void listen_for_others();
+  std::unique_ptr<Listener> listen_for_others(const Address& address);
   void call(const std::shared_ptr<TcpLaneState>& lane, Rank member);
+  void connect_to(const std::shared_ptr<TcpLaneState>& lane, Rank member, const Address& address);
   void call_again(const std::shared_ptr<TcpLaneState>& lane, Rank member);
   void place(Line& line);
   void welcome(Line& line, const std::shared_ptr<TcpLaneState>& lane);
@@ -101,8 +105,9 @@ class TcpCore final : public TcpWire::Owner {
   std::map<int, std::shared_ptr<TcpLaneState>> lanes_;  // open ones
   std::list<Line> lines_;
   std::map<std::pair<int, Rank>, std::unique_ptr<Connector>> connectors_;
-  std::unique_ptr<Listener> listener_;
-  std::mutex mutex_;  // guards the next two
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::string closed_to_others_;  // why
+  std::mutex mutex_;              // guards the next two
   std::condition_variable changed_;
   int wires_ = 0;  // that have not ended
   std::thread thread_;

@@ -23,16 +23,32 @@ METHODS = {
 
 
 class Survival(WorkersTest):
-    def launched(self, name, method, iterations=400, launch=(), processes=WORKERS):
+    def processes(self, job, count):
+        """The ids of its processes, by rank."""
+        children = {}
+        while len(children) < count and job.poll() is None:
+            text = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text()
+            children = {self.rank_of(child): child for child in text.split()} if text else {}
+            children.pop(None, None)
+        return [int(children[rank]) for rank in sorted(children)]
+
+    @staticmethod
+    def rank_of(process):
+        try:
+            variables = pathlib.Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+        except OSError:
+            return None
+        return next((int(each[5:]) for each in variables if each.startswith(b"RANK=")), None)
+
+    def launched(self, name, method, iterations=400, launch=(), processes=WORKERS,
+                 workers=WORKERS):
         """A job under way, and the ids of its processes, by rank."""
         settings = changed(PLAIN, iterations=iterations, batch=12, eval_every=20, lr=0.02,
                            peer_timeout=60)
         job = self.start("launch", "--engine", "tcp", "-n", processes, *launch, "--", "train",
-                         "--workers", WORKERS, "--name", name, *settings, *METHODS[method], "--failpoints", SLOW)
-        children = []
-        while len(children) < processes and job.poll() is None:
-            text = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text()
-            children = list(map(int, text.split()))
+                         "--workers", workers, "--name", name, *settings, *METHODS[method],
+                         "--failpoints", SLOW)
+        children = self.processes(job, processes)
         self.wait_for_step(job, self.folder / "runs" / name, 20)
         return job, children
 
@@ -41,16 +57,16 @@ class Survival(WorkersTest):
         self.assertEqual(job.returncode, status, out + err)
         return err
 
-    def check_run(self, name, iterations=400):
+    def check_run(self, name, iterations=400, rank=0):
         """It went to its end, and learned."""
         run = self.folder / "runs" / name
         summary = json.loads((run / "summary.json").read_text())
         self.assertEqual(summary["steps"], iterations)
         self.assertEqual(summary["last"]["samples"], 61)
-        losses = [record["loss"] for record in self.metrics(run, "step") if record["rank"] == 0]
+        losses = [record["loss"] for record in self.metrics(run, "step") if record["rank"] == rank]
         self.assertLess(losses[-1], 0.5 * losses[0])
         events = [(record["event"], record["detail"]) for record in self.metrics(run, "event")]
-        return run, [event for event in events if event[0] in ("lost", "joined")]
+        return run, [event for event in events if event[0] in ("leads", "lost", "joined")]
 
     def test_the_others_go_on_without_a_killed_one(self):
         for method in METHODS:
@@ -124,14 +140,98 @@ class Survival(WorkersTest):
         return [record for record in self.metrics(run, "event", torn=True)
                 if record["event"] == name]
 
-    def test_without_the_first_one_the_others_end_and_say_why(self):
-        job, children = self.launched("a", "choco")
+    def test_the_others_go_on_without_the_first(self):
+        for method in ("choco", "deep-squeeze"):
+            with self.subTest(method):
+                job, children = self.launched(method, method, launch=["--restarts", 0])
+                os.kill(children[0], signal.SIGKILL)
+                said = self.ended(job, status=1)
+                self.assertIn("process 0 was ended by signal 9 (Killed); the others go on", said)
+                self.assertIn("rank 1 leads the others now, and keeps the run in", said)
+                self.assertIn("rank 0 is lost: 3 of 4 workers go on", said)
+                run, events = self.check_run(method, rank=1)
+                self.assertEqual(events, [("leads", "rank 1"), ("lost", "rank 0")])
+                last = max(record["step"] for record in self.metrics(run, "step"))
+                self.assertEqual({record["rank"] for record in self.metrics(run, "step")
+                                  if record["step"] == last}, {1, 2, 3})
+                self.cohort("launch", "--engine", "tcp", "-n", WORKERS, "--", "train", "--resume",
+                            f"runs/{method}", "--iterations", 440, "--quiet")
+                run, _ = self.check_run(method, iterations=440)
+
+    def test_the_first_comes_back_to_those_who_went_on(self):
+        for method in ("choco", "ecd"):
+            with self.subTest(method):
+                job, children = self.launched(method, method, iterations=1000)
+                os.kill(children[0], signal.SIGKILL)
+                said = self.ended(job)
+                self.assertIn("it is started again (1 of 3)", said)
+                self.assertRegex(said, "rank 0 is back at step .* it from rank 1's model")
+                run, events = self.check_run(method, iterations=1000)
+                self.assertEqual(events, [("leads", "rank 1"), ("lost", "rank 0"),
+                                          ("joined", "rank 0")])
+                self.assertLess(self.metrics(run, "evaluation")[-1]["consensus_distance"], 1)
+
+    def test_one_after_another_leads_until_the_first_does_again(self):
+        job, children = self.launched("a", "d-psgd", iterations=3000)
+        run = self.folder / "runs/a"
+        for times, leader in enumerate((0, 1, 0, 1)):
+            os.kill(self.processes(job, WORKERS)[leader], signal.SIGKILL)
+            self.wait_for_event(run, "joined", times + 1)
+        self.ended(job)
+        _, events = self.check_run("a", iterations=3000)
+        self.assertEqual([event for event in events if event[0] == "leads"],
+                         [("leads", f"rank {rank}") for rank in (1, 0, 1, 0)])
+
+    def test_of_two_the_second_goes_on_without_the_first(self):
+        job, children = self.launched("a", "choco", processes=2, workers=2,
+                                      launch=["--restarts", 0])
         os.kill(children[0], signal.SIGKILL)
-        begin = time.monotonic()
         said = self.ended(job, status=1)
-        self.assertLess(time.monotonic() - begin, 30)
-        self.assertIn("process 0 failed first", said)
-        self.assertIn("rank 0", said)
+        self.assertIn("1 of 2 workers go on", said)
+        self.check_run("a", rank=1)
+
+    def test_the_first_was_stopped_and_comes_back_when_it_wakes(self):
+        job, children = self.launched("a", "choco", iterations=2000)
+        os.kill(children[0], signal.SIGSTOP)
+        # It holds the run's folder.
+        beside = self.folder / "runs/a-rank1"
+        self.wait_for_event(beside, "lost", 1)
+        os.kill(children[0], signal.SIGCONT)
+        said = self.ended(job)
+        self.assertIn("rank 0 is cut off from the others", said)
+        self.assertIn("trying to come back", said)
+        self.assertIn("rank 0 is back at step", said)
+        _, events = self.check_run("a-rank1", iterations=2000, rank=1)
+        self.assertEqual(events, [("leads", "rank 1"), ("lost", "rank 0"), ("joined", "rank 0")])
+
+    def test_another_run_of_that_name_is_left_alone(self):
+        job, children = self.launched("a", "choco", launch=["--restarts", 0])
+        run = self.folder / "runs/a"
+        document = json.loads((run / "run.json").read_text())
+        document["id"] = "of another run"
+        (run / "run.json").write_text(json.dumps(document))
+        os.kill(children[0], signal.SIGKILL)
+        self.ended(job, status=1)
+        self.assertEqual(self.events(run, "leads"), [])
+        self.assertFalse((run / "summary.json").exists())
+        self.check_run("a-rank1", rank=1)
+
+    def test_two_processes_of_several_workers_do_not_both_go_on(self):
+        job, children = self.launched("a", "choco", iterations=3000, processes=2)
+        os.kill(children[0], signal.SIGSTOP)
+        time.sleep(9)
+        os.kill(children[0], signal.SIGCONT)
+        said = self.ended(job, status=1)
+        self.assertIn("is cut off from the others", said)
+        self.assertEqual([path.name for path in (self.folder / "runs").iterdir()], ["a"])
+
+    def wait_for_event(self, run, name, count):
+        deadline = time.monotonic() + 40
+        while time.monotonic() < deadline:
+            if run.exists() and len(self.events(run, name)) >= count:
+                return
+            time.sleep(0.05)
+        self.fail(f"no event '{name}' in {run}")
 
     def test_a_run_saved_without_one_goes_on_with_all(self):
         for method in ("choco", "ecd"):

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <thread>
 
+#include "collectives/living_messages.h"
 #include "transport/in_process.h"
 #include "transport/rank_threads.h"
 #include "transport/tcp.h"
@@ -14,14 +18,6 @@ namespace cohort {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
-std::string text_of(const Bytes& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 float sum_of_ones(LivingCollectives& group) {
   float value = 1;
@@ -93,7 +89,7 @@ TEST(Living, WhoIsNotLetInCannotEndTheOthers) {
   const auto errors = run_ranks(2, [&](Rank rank) {
     if (rank == 1) {
       std::vector<bool> present;
-      introduce_to_first(*transports[1], "me", present, far());
+      introduce_to(*transports[1], 0, "me", present, far());
       return;
     }
     LivingCollectives group(*transports[0], options);
@@ -104,17 +100,224 @@ TEST(Living, WhoIsNotLetInCannotEndTheOthers) {
   EXPECT_NE(errors[1].find("not you"), std::string::npos) << errors[1];
 }
 
-TEST(Living, WithoutTheFirstTheOthersAreCutOff) {
-  auto transports = make_in_process_group(3);
-  run_ranks(3, [&](Rank rank) {
+TEST(Living, WhoWasNotIntroducedIsNotLetIn) {
+  auto transports = make_in_process_group(2);
+  LivingOptions options;
+  options.introduce = [](Rank, const std::string&) -> std::string { throw ConfigError("not you"); };
+  options.joined = [](Rank, const std::string&) { throw PeerError("it was let in"); };
+  const auto send = [&](LivingKind kind) {
+    transports[1]->send(0, kLivingTag, living_message(kind, 0, {}), far());
+  };
+  send(LivingKind::kReturn);
+  send(LivingKind::kReady);
+  LivingCollectives group(*transports[0], options);
+  group.barrier(far());
+  send(LivingKind::kReady);
+  EXPECT_TRUE(group.agree(false, 0, far()).joined.empty());
+  EXPECT_EQ(group.present(), 1);
+}
+
+TEST(Living, WithoutWhoLedTheNextLeads) {
+  auto transports = make_in_process_group(4);
+  const auto errors = run_ranks(4, [&](Rank rank) {
+    LivingOptions options;
+    options.has_ended = [](Rank) { return true; };
+    LivingCollectives group(*transports[rank], options);
+    for (Rank lost = 0; lost < 4; ++lost) {
+      EXPECT_EQ(sum_of_ones(group), 4 - lost);
+      EXPECT_EQ(group.leader(), lost);
+      EXPECT_EQ(group.agree(rank == 3, 10 + rank, far()).first, 10 + lost);
+      if (rank == lost) return transports[rank]->close();
+    }
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+// A transport to which something happens.
+class Troubled final : public Transport {
+ public:
+  explicit Troubled(Transport& inner) : inner_(inner) {}
+
+  // Nothing goes to `rank` nor comes from it from now on.
+  void cut(Rank rank) {
+    const std::lock_guard lock(mutex_);
+    cut_.insert(rank);
+  }
+  // The next messages reach those ranks, and then the process ends.
+  void die_after(std::set<Rank> reached) { reached_ = std::move(reached); }
+
+  Rank rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline deadline) override {
+    if (is_cut(to)) throw PeerError("the link is cut");
+    if (reached_ && !reached_->contains(to)) return;
+    inner_.send(to, tag, payload, deadline);
+    if (!reached_) return;
+    reached_->erase(to);
+    if (reached_->empty()) close();
+  }
+  Message receive(Rank from, Tag tag, Deadline deadline) override {
+    while (!is_cut(from)) {
+      try {
+        return inner_.receive(from, tag, std::min(deadline, deadline_in(20ms)));
+      } catch (const PeerError&) {
+        if (Clock::now() >= deadline || !gone(from).empty() || !gone(rank()).empty()) throw;
+      }
+    }
+    throw PeerError("the link is cut");
+  }
+  std::optional<Message> receive_any(Tag tag, Deadline deadline) override {
+    auto message = inner_.receive_any(tag, deadline);
+    while (message && is_cut(message->from)) message = inner_.receive_any(tag, deadline);
+    return message;
+  }
+  std::string gone(Rank peer) const override {
+    return is_cut(peer) ? "is lost: the link is cut" : inner_.gone(peer);
+  }
+  void close() override { inner_.close(); }
+
+ private:
+  bool is_cut(Rank rank) const {
+    const std::lock_guard lock(mutex_);
+    return cut_.contains(rank);
+  }
+
+  Transport& inner_;
+  mutable std::mutex mutex_;  // guards the next line
+  std::set<Rank> cut_;
+  std::optional<std::set<Rank>> reached_;
+};
+
+std::vector<std::unique_ptr<Troubled>> troubled(
+    const std::vector<std::unique_ptr<Transport>>& transports) {
+  std::vector<std::unique_ptr<Troubled>> all;
+  for (const auto& one : transports) all.push_back(std::make_unique<Troubled>(*one));
+  return all;
+}
+
+TEST(Living, AnAnswerThatOnlySomeGotBeforeWhoLedWasLostReachesAll) {
+  for (const std::set<Rank>& reached : {std::set<Rank>{1}, {2}, {1, 3}, {2, 3}, {3}}) {
+    auto inner = make_in_process_group(4);
+    auto transports = troubled(inner);
+    const auto errors = run_ranks(4, [&](Rank rank) {
+      LivingCollectives group(*transports[rank], {});
+      EXPECT_EQ(sum_of_ones(group), 4);
+      if (rank == 0) transports[0]->die_after(reached);
+      const auto all = group.all_gather(bytes_of("rank " + std::to_string(rank)), far());
+      for (Rank other = 0; other < 4; ++other) {
+        EXPECT_EQ(text_of(all[other]), "rank " + std::to_string(other));
+      }
+      EXPECT_EQ(group.leader(), 0);
+      if (rank == 0) return;
+      std::this_thread::sleep_for(rank * 10ms);
+      EXPECT_EQ(sum_of_ones(group), 3);
+      EXPECT_EQ(group.leader(), 1);
+      group.barrier(far());
+    });
+    for (const std::string& error : errors) EXPECT_EQ(error, "");
+  }
+}
+
+// Two sides of a network that has come apart between them; which ranks go on.
+std::set<Rank> who_goes_on(int size, const std::set<Rank>& side) {
+  auto inner = make_in_process_group(size);
+  auto transports = troubled(inner);
+  std::vector<int> went_on(static_cast<std::size_t>(size), 0);
+  run_ranks(size, [&](Rank rank) {
     LivingCollectives group(*transports[rank], {});
     group.barrier(far());
-    if (rank == 0) {
-      transports[0]->close();
-      return;
+    for (Rank other = 0; other < size; ++other) {
+      if (side.contains(rank) != side.contains(other)) transports[rank]->cut(other);
     }
-    EXPECT_THROW(group.barrier(far()), CutOffError);
+    try {
+      for (int i = 0; i < 3; ++i) group.barrier(far());
+      went_on[rank] = 1;
+    } catch (const CutOffError&) {
+      transports[rank]->close();
+    }
   });
+  std::set<Rank> ranks;
+  for (Rank rank = 0; rank < size; ++rank) {
+    if (went_on[rank] != 0) ranks.insert(rank);
+  }
+  return ranks;
+}
+
+TEST(Living, OfTwoSidesThatLostEachOtherOneGoesOn) {
+  EXPECT_EQ(who_goes_on(5, {0, 1}), (std::set<Rank>{2, 3, 4}));
+  EXPECT_EQ(who_goes_on(5, {0, 1, 4}), (std::set<Rank>{0, 1, 4}));
+  EXPECT_EQ(who_goes_on(4, {0, 3}), (std::set<Rank>{0, 3}));
+  EXPECT_EQ(who_goes_on(4, {0}), (std::set<Rank>{1, 2, 3}));
+  EXPECT_EQ(who_goes_on(2, {0}), (std::set<Rank>{0}));
+}
+
+TEST(Living, AnAnswerThatNobodyGotDoesNotMakeTheSmallerSideWhole) {
+  auto inner = make_in_process_group(4);
+  auto transports = troubled(inner);
+  std::vector<int> answers(4, 0);
+  run_ranks(4, [&](Rank rank) {
+    LivingCollectives group(*transports[rank], {});
+    group.barrier(far());
+    // Rank 0 has heard of rank 1 when it loses all three.
+    if (rank == 0) {
+      std::thread cut([&] {
+        std::this_thread::sleep_for(200ms);
+        for (const Rank other : {1, 2, 3}) {
+          transports[0]->cut(other);
+          transports[other]->cut(0);
+        }
+      });
+      cut.detach();
+    } else if (rank > 1) {
+      std::this_thread::sleep_for(400ms);
+    }
+    try {
+      for (; answers[rank] < 4; ++answers[rank]) group.barrier(far());
+    } catch (const CutOffError&) {
+      transports[rank]->close();
+    }
+  });
+  EXPECT_EQ(answers, (std::vector<int>{1, 4, 4, 4}));
+}
+
+TEST(Living, WhoLeadsShowsItselfOnlyOnceItIsSure) {
+  auto transports = make_in_process_group(2);
+  const auto errors = run_ranks(2, [&](Rank rank) {
+    bool listens = false;
+    LivingOptions options;
+    options.leads = [&] { listens = true; };
+    options.has_ended = [&](Rank) { return !listens; };  // at the same address
+    LivingCollectives group(*transports[rank], options);
+    group.barrier(far());
+    if (rank == 0) return transports[0]->close();
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(group.agree(false, 0, far()).any);
+    EXPECT_EQ(group.leader(), 1);
+    EXPECT_TRUE(listens);
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+TEST(Living, WhoAloneHasLostTheOneThatLeadsIsTold) {
+  for (const Rank alone : {1, 2, 3}) {
+    auto inner = make_in_process_group(4);
+    auto transports = troubled(inner);
+    const auto errors = run_ranks(4, [&](Rank rank) {
+      LivingCollectives group(*transports[rank], {});
+      group.barrier(far());
+      if (rank == alone) transports[rank]->cut(0);
+      if (rank == 0) transports[rank]->cut(alone);
+      if (rank == alone) {
+        EXPECT_THROW(group.barrier(far()), CutOffError);
+        return;
+      }
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(sum_of_ones(group), 3);
+        EXPECT_EQ(group.leader(), 0);
+        std::this_thread::sleep_for(5ms);
+      }
+    });
+    for (const std::string& error : errors) EXPECT_EQ(error, "");
+  }
 }
 
 TEST(Living, SaysWhoIsLateAtTheDeadline) {
@@ -137,7 +340,10 @@ struct Member {
   std::unique_ptr<TcpTransport> transport;
 };
 
-TEST(Living, WhoComesBackIsLetInByAllAtOnce) {
+// Of three processes one ends and comes back, to who leads then.
+void end_and_come_back(Rank lost) {
+  const Rank leader = lost == 0 ? 1 : 0;
+  const Rank third = 3 - lost - leader;
   TcpNodeOptions options;
   options.job = random_job_id();
   options.size = 3;
@@ -149,7 +355,9 @@ TEST(Living, WhoComesBackIsLetInByAllAtOnce) {
     lane.members.push_back(options.rank);
     lane.addresses.push_back(members[options.rank].node->address());
   }
+  const Address meeting = lane.addresses[0];
   std::vector<Rank> seen(3, -1);
+  std::vector<std::string> heard(3);
   std::string entry;
   const auto go_on_until_it_is_back = [&](Rank rank, LivingCollectives& group) {
     for (int step = 0; step < 10000; ++step) {
@@ -158,46 +366,61 @@ TEST(Living, WhoComesBackIsLetInByAllAtOnce) {
         std::this_thread::sleep_for(1ms);
         continue;
       }
-      EXPECT_EQ(agreed.joined, std::vector<Rank>{1});
-      if (rank == 0) group.welcome(1, bytes_of("step " + std::to_string(step)), far());
+      EXPECT_EQ(agreed.joined, std::vector<Rank>{lost});
+      if (rank == leader) group.welcome(lost, bytes_of("step " + std::to_string(step)), far());
       seen[rank] = static_cast<Rank>(agreed.first);
       break;
     }
     EXPECT_EQ(sum_of_ones(group), 3);
+    EXPECT_EQ(group.leader(), leader);
   };
   const auto come_back = [&] {
     TcpNodeOptions own = options;
-    own.rank = 1;
+    own.rank = lost;
     TcpNode node(own);
     TcpLane late = lane;
     late.late = true;
     const auto transport = node.connect(late, far());
+    EXPECT_EQ(transport->call_anyone(meeting, far()), leader);
     std::vector<bool> present;
-    EXPECT_EQ(introduce_to_first(*transport, "me again", present, far()), "welcome, me again");
-    EXPECT_EQ(present, (std::vector<bool>{true, false, true}));
-    EXPECT_FALSE(transport->gone(2).empty());
-    EXPECT_TRUE(transport->call(2, lane.addresses[2], far()));
-    EXPECT_EQ(transport->gone(2), "");
-    LivingCollectives group(*transport, {}, /*returns=*/true);
+    EXPECT_EQ(introduce_to(*transport, leader, "me again", present, far()), "welcome, me again");
+    std::vector<bool> others(3, true);
+    others[lost] = false;
+    EXPECT_EQ(present, others);
+    EXPECT_FALSE(transport->gone(third).empty());
+    EXPECT_TRUE(transport->call(third, lane.addresses[third], far()));
+    EXPECT_EQ(transport->gone(third), "");
+    LivingCollectives group(*transport, {}, leader);
     entry = text_of(group.enter(far()));
     EXPECT_EQ(sum_of_ones(group), 3);
     EXPECT_EQ(group.present(), 3);
+    EXPECT_EQ(group.leader(), leader);
   };
   const auto errors = run_ranks(3, [&](Rank rank) {
     Member& own = members[rank];
     own.transport = own.node->connect(lane, far());
-    const auto welcome = [](Rank, const std::string& text) { return "welcome, " + text; };
-    LivingCollectives group(*own.transport, {welcome});
+    LivingOptions living;
+    living.introduce = [](Rank, const std::string& text) { return "welcome, " + text; };
+    living.joined = [&, rank](Rank, const std::string& text) { heard[rank] = text; };
+    bool at_meeting = rank == 0;
+    living.leads = [&] { at_meeting = at_meeting || own.node->listen_also(meeting); };
+    LivingCollectives group(*own.transport, living);
     EXPECT_EQ(sum_of_ones(group), 3);
-    if (rank != 1) return go_on_until_it_is_back(rank, group);
+    if (rank != lost) return go_on_until_it_is_back(rank, group);
     own.transport.reset();
     own.node.reset();
     come_back();
   });
   for (const std::string& error : errors) EXPECT_EQ(error, "");
-  EXPECT_EQ(seen[0], seen[2]);
-  EXPECT_EQ(entry, "step " + std::to_string(seen[0]));
+  EXPECT_EQ(seen[leader], seen[third]);
+  EXPECT_EQ(heard[leader], "me again");
+  EXPECT_EQ(heard[third], "me again");
+  EXPECT_EQ(entry, "step " + std::to_string(seen[leader]));
 }
+
+TEST(Living, WhoComesBackIsLetInByAllAtOnce) { end_and_come_back(1); }
+
+TEST(Living, WhoLedComesBackToWhoLeadsNow) { end_and_come_back(0); }
 
 }  // namespace
 }  // namespace cohort

@@ -161,9 +161,7 @@ class SmallTraining {
                     .train = train,
                     .test = &test_set,
                     .order = order,
-                    .metrics = metrics,
-                    .progress = progress,
-                    .checkpoints = store},
+                    .outlets = {&metrics, &progress, store}},
                    plan);
   }
 

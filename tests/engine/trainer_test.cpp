@@ -157,8 +157,7 @@ TEST(Trainer, AccountsForTimeSpentWaitingForData) {
                    .schedule = training.schedule,
                    .train = slow,
                    .order = training.order,
-                   .metrics = training.metrics,
-                   .progress = training.progress},
+                   .outlets = {&training.metrics, &training.progress}},
                   training.plan);
   EXPECT_GT(trainer.run(training.stop).times.data_seconds, 52 * 0.002);
 }

@@ -110,7 +110,7 @@ inline RunResult run_group(const RunConfig& config, const RunExtras& extras = {}
     MemorySink discarded;
     TrainerParts parts = worker.parts(*data, worker.is_first() ? sink : discarded, progress);
     TrainerOptions options = worker.options();
-    if (worker.is_first()) parts.checkpoints = extras.store;
+    if (worker.is_first()) parts.outlets.checkpoints = extras.store;
     options.save_checkpoints = extras.store != nullptr;
     const bool last = at + 1 == size;
     if (last) progress.on_step = extras.on_step;

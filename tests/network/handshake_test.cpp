@@ -90,6 +90,31 @@ TEST(Handshake, TellsAMemberOfTheJobWhatIsWrong) {
   }
 }
 
+TEST(Handshake, WhoLooksForAnyOfARoleTakesWhoIsThere) {
+  Greeting any = hello();
+  any.peer.rank = kAnyRank;
+  const auto verdict = judge(bytes_of(encode_greeting(kHello, any)));
+  ASSERT_TRUE(std::holds_alternative<Greeting>(verdict));
+  const auto reply = [&](const Identity& self, std::optional<Identity> certified) {
+    const auto frame = bytes_of(encode_greeting(
+        kWelcome, {.self = self, .peer = worker(3), .shared_memory = true, .silence = 2s}));
+    return judge_answer(std::span(frame).first<kFrameHeaderBytes>(),
+                        std::span(frame).subspan(kFrameHeaderBytes), any, certified);
+  };
+  for (const Rank rank : {0, 7}) {
+    EXPECT_TRUE(std::holds_alternative<Greeting>(reply(server(rank), std::nullopt)));
+    EXPECT_TRUE(std::holds_alternative<Greeting>(reply(server(rank), server(rank))));
+  }
+  // Of another role, or with a certificate that is another's.
+  EXPECT_TRUE(std::holds_alternative<Nonsense>(reply(worker(0), std::nullopt)));
+  EXPECT_TRUE(std::holds_alternative<Nonsense>(reply(server(0), server(1))));
+  EXPECT_TRUE(std::holds_alternative<Nonsense>(reply(server(0), worker(0))));
+
+  Greeting nobody = hello();
+  nobody.self.rank = kAnyRank;
+  EXPECT_EQ(refusal_of(bytes_of(encode_greeting(kHello, nobody))).kind, "damaged hello");
+}
+
 TEST(Handshake, RefusesGreetingsThatMakeNoSense) {
   const FrameHeader header{.type = kHello, .job = job_id_of("test")};
   const auto kind_with = [&](std::size_t at, unsigned value) {
