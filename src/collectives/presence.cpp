@@ -14,22 +14,26 @@ void Presence::wake_all(bool shared) { futex_wake_all(number_, shared); }
 Meeting::Result Presence::await(std::uint32_t number, const Meeting& group,
                                 const Patience& patience, Deadline deadline) {
   if (announced(number)) return {};
+  // The group is looked at first: a member that comes, is through and leaves breaks it, and has
+  // announced the number before.
   Turns turns(patience);
   while (turns.next()) {
+    const bool broken = group.broken();
     if (announced(number)) return {};
-    if (group.broken()) return {Meeting::Outcome::kBroken};
+    if (broken) return {Meeting::Outcome::kBroken};
   }
   const auto start = Clock::now();
   // Counted before the number is looked at again: whoever changes it afterwards sees the count.
   sleepers_.fetch_add(1);
   Meeting::Result result{Meeting::Outcome::kLate};
   while (true) {
+    const bool broken = group.broken();
     const std::uint32_t seen = number_.load();
     if (announced(number)) {
       result.outcome = Meeting::Outcome::kMet;
       break;
     }
-    if (group.broken()) {
+    if (broken) {
       result.outcome = Meeting::Outcome::kBroken;
       break;
     }
