@@ -9,6 +9,7 @@
 #include "network/certificates.h"
 #include "network/secret_file.h"
 #include "network/tls_stream.h"
+#include "network/tls_wire.h"
 
 namespace cohort {
 namespace {
@@ -124,7 +125,7 @@ TlsContext::TlsContext(const Credentials& credentials, const Identity& self, End
                       SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_clear_options(context, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_read_ahead(context, 1);
+  SSL_CTX_set_keylog_callback(context, keep_secret);
   if (!credentials.tls_dir.empty()) {
     use_certificates(*state_, credentials.tls_dir);
   } else {

@@ -9,14 +9,58 @@
 
 #include "core/error.h"
 #include "network/certificates.h"
+#include "network/tls_records.h"
 #include "network/tls_wire.h"
 
 namespace cohort {
 namespace {
 
-constexpr std::size_t kRecord = 16 << 10;      // the most that TLS encrypts at once
-constexpr std::size_t kGathered = 256 << 10;   // encrypted before it is sent
-constexpr std::size_t kReadAhead = 272 << 10;  // as many records, with what TLS adds to them
+constexpr std::size_t kRecordsAtOnce = 17;  // in one call to the system: two long frames
+constexpr std::size_t kMostExpected = 128 << 10;
+constexpr std::size_t kPartsOfARecord = 8;
+// A record of this length or less may be something else than data, and is looked at first.
+constexpr std::size_t kShort = 64;
+
+// Bytes on their way, in memory that is only there once somebody has proved who he is.
+struct Passage {
+  std::unique_ptr<std::byte[]> memory;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  static constexpr std::size_t kSize = kRecordsAtOnce * kLongestRecord;
+  void open() { memory = std::make_unique_for_overwrite<std::byte[]>(kSize); }
+  std::size_t size() const { return end - begin; }
+  std::span<const std::byte> bytes() const { return {memory.get() + begin, size()}; }
+};
+
+// Where a reader wants its bytes.
+struct Room {
+  std::span<std::byte> first;
+  std::span<std::byte> second;
+  std::size_t filled = 0;
+
+  std::size_t left() const { return first.size() + second.size(); }
+  void advance(std::size_t bytes) {
+    filled += bytes;
+    const std::size_t now = std::min(bytes, first.size());
+    first = first.subspan(now);
+    second = second.subspan(bytes - now);
+  }
+  std::size_t take(std::span<const std::byte> bytes) {
+    const std::size_t before = filled;
+    for (auto* place : {&first, &second}) {
+      const auto now = bytes.first(std::min(bytes.size(), place->size()));
+      if (now.empty()) continue;
+      std::memcpy(place->data(), now.data(), now.size());
+      *place = place->subspan(now.size());
+      bytes = bytes.subspan(now.size());
+      filled += now.size();
+    }
+    return filled - before;
+  }
+};
+
+bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 class TlsStream final : public Stream {
  public:
@@ -24,9 +68,9 @@ class TlsStream final : public Stream {
 
   IoResult handshake() override;
   IoResult read(std::span<std::byte> first, std::span<std::byte> second) override;
-  void expect(std::size_t) override {}  // who knows how much of it is here, still encrypted
+  void expect(std::size_t bytes) override;
   IoResult write(std::span<const iovec> pieces) override;
-  std::size_t unsent() const override { return wire_.out.size() - wire_.sent; }
+  std::size_t unsent() const override { return wire_.out.size() + out_.size(); }
   std::string failure() const override { return failure_; }
   bool distrusted() const override { return distrusted_; }
   bool protects() const override { return true; }
@@ -34,18 +78,31 @@ class TlsStream final : public Stream {
 
  private:
   IoResult outcome(int result);
-  IoResult read_into(std::span<std::byte> place);
   std::string why_failed();
   std::string check_peer();
+  IoResult flush_handshake();
+  void begin_records();
+
+  IoResult fail(const std::string& why);
+  bool receive(bool& dry);
+  void open_next(std::size_t record, Room& room);
+  void take_message(RecordType type, std::span<const std::byte> content);
   IoResult flush();
-  void enlarge();
-  bool encrypt(std::span<const std::byte> bytes);
-  std::size_t encrypt_some(std::span<const iovec> pieces);
+  void seal(RecordType type, std::span<const std::span<const std::byte>> parts);
+  void update_key(KeyUpdate kind);
+  std::size_t seal_some(std::span<const iovec> pieces);
 
   std::shared_ptr<const TlsContext::State> state_;
   TlsWire wire_;
-  OpenSslConnection ssl_;
-  bool enlarged_ = false;
+  OpenSslConnection ssl_;  // until the handshake is over
+  bool at_handshake_ = true;
+  std::optional<RecordKeys> sealing_;
+  std::optional<RecordKeys> opening_;
+  Passage out_;
+  Passage in_;
+  std::vector<std::byte> opened_;         // of a record that did not fit, or was looked at
+  std::span<const std::byte> left_ = {};  // of that
+  int expected_ = 1;
   std::optional<Identity> certified_;
   std::optional<IoResult> last_;  // an end or a failure, once there was one
   std::string failure_;
@@ -67,7 +124,7 @@ TlsStream::TlsStream(std::shared_ptr<const TlsContext::State> state, int descrip
 }
 
 std::string TlsStream::why_failed() {
-  if (wire_.at_handshake && wire_.allowance == 0) return "it says too much before TLS is set up";
+  if (at_handshake_ && wire_.allowance == 0) return "it says too much before TLS is set up";
   const unsigned long code = ERR_peek_error();
   distrusted_ = code != 0;
   const long verdict = SSL_get_verify_result(ssl_.get());
@@ -75,7 +132,7 @@ std::string TlsStream::why_failed() {
     ERR_clear_error();
     return "it has another token";
   }
-  if (wire_.at_handshake && !state_->by_token && verdict != X509_V_OK) {
+  if (at_handshake_ && !state_->by_token && verdict != X509_V_OK) {
     ERR_clear_error();
     return std::string("its certificate is not accepted: ") +
            X509_verify_cert_error_string(verdict);
@@ -113,22 +170,19 @@ std::string TlsStream::check_peer() {
   return "";
 }
 
-IoResult TlsStream::flush() {
-  while (unsent() > 0) {
-    const ssize_t sent = ::send(wire_.descriptor, wire_.out.data() + wire_.sent,
-                                wire_.out.size() - wire_.sent, MSG_NOSIGNAL);
-    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
-      return {IoResult::Status::kWantWrite, 0};
-    }
-    if (sent < 0) {
-      failure_ = std::strerror(errno);
-      last_ = IoResult{IoResult::Status::kFailed, 0};
-      return *last_;
-    }
-    wire_.sent += static_cast<std::size_t>(sent);
+IoResult TlsStream::fail(const std::string& why) {
+  failure_ = why;
+  last_ = IoResult{IoResult::Status::kFailed, 0};
+  return *last_;
+}
+
+IoResult TlsStream::flush_handshake() {
+  while (!wire_.out.empty()) {
+    const ssize_t sent = ::send(wire_.descriptor, wire_.out.data(), wire_.out.size(), MSG_NOSIGNAL);
+    if (sent < 0 && would_block()) return {IoResult::Status::kWantWrite, 0};
+    if (sent < 0) return fail(std::strerror(errno));
+    wire_.out.erase(wire_.out.begin(), wire_.out.begin() + sent);
   }
-  wire_.out.clear();
-  wire_.sent = 0;
   return {};
 }
 
@@ -140,95 +194,189 @@ IoResult TlsStream::handshake() {
   const IoResult step = result == 1 ? IoResult{} : outcome(result);
   // Also after a failure: the peer may hear from TLS itself, though nothing from us.
   const std::string why = failure_;
-  const IoResult flushed = flush();
+  const IoResult flushed = flush_handshake();
   if (step.status != IoResult::Status::kDone && step.status != IoResult::Status::kWantRead) {
     failure_ = why;
     return step;
   }
   if (flushed.status != IoResult::Status::kDone) return flushed;
   if (step.status == IoResult::Status::kWantRead) return step;
-  wire_.at_handshake = false;
+  at_handshake_ = false;
   failure_ = check_peer();
-  if (failure_.empty()) return {};
+  if (failure_.empty()) {
+    begin_records();
+    return {};
+  }
   distrusted_ = true;
   last_ = IoResult{IoResult::Status::kFailed, 0};
   return *last_;
 }
 
-// Strangers must not cost as much memory as this; and it can only be changed while it is empty.
-void TlsStream::enlarge() {
-  if (SSL_free_buffers(ssl_.get()) != 1) return;
-  SSL_set_default_read_buffer_len(ssl_.get(), kReadAhead);
-  enlarged_ = true;
+void TlsStream::begin_records() {
+  COHORT_CHECK(wire_.of_connecting && wire_.of_listening, "OpenSSL did not tell the secrets");
+  const bool connects = state_->end == TlsContext::End::kConnects;
+  sealing_.emplace(Aead::Use::kSeal, connects ? *wire_.of_connecting : *wire_.of_listening);
+  opening_.emplace(Aead::Use::kOpen, connects ? *wire_.of_listening : *wire_.of_connecting);
+  wire_.of_connecting.reset();
+  wire_.of_listening.reset();
+  ssl_.reset();
+  out_.open();
+  in_.open();
+  opened_.resize(kRecordContent);
 }
 
-IoResult TlsStream::read_into(std::span<std::byte> place) {
-  std::size_t done = 0;
-  while (done < place.size()) {
-    if (last_) return done > 0 ? IoResult{IoResult::Status::kDone, done} : *last_;
-    ERR_clear_error();
-    errno = 0;
-    std::size_t got = 0;
-    const int result = SSL_read_ex(ssl_.get(), place.data() + done, place.size() - done, &got);
-    if (result != 1) {
-      const IoResult stop = outcome(result);
-      return done > 0 ? IoResult{IoResult::Status::kDone, done} : stop;
-    }
-    done += got;
+// Waking up for every segment costs the sender half its rate. No record is shorter than what it
+// holds.
+void TlsStream::expect(std::size_t bytes) {
+  const std::size_t wanted = std::min(bytes, kMostExpected);
+  const int missing = wanted > in_.size() ? static_cast<int>(wanted - in_.size()) : 1;
+  if (missing == expected_) return;
+  expected_ = missing;
+  ::setsockopt(wire_.descriptor, SOL_SOCKET, SO_RCVLOWAT, &missing, sizeof missing);
+}
+
+// Whether more bytes are there; `dry`: all that the system had.
+bool TlsStream::receive(bool& dry) {
+  std::memmove(in_.memory.get(), in_.bytes().data(), in_.size());  // the beginning of a record
+  in_.end = in_.size();
+  in_.begin = 0;
+  const std::size_t space = Passage::kSize - in_.end;
+  const ssize_t got = ::recv(wire_.descriptor, in_.memory.get() + in_.end, space, 0);
+  if (got < 0 && would_block()) return false;
+  if (got == 0) {
+    failure_ = "it closed the connection";
+    last_ = IoResult{IoResult::Status::kEnd, 0};
+    return false;
   }
-  return {IoResult::Status::kDone, done};
+  if (got < 0) {
+    fail(std::strerror(errno));
+    return false;
+  }
+  in_.end += static_cast<std::size_t>(got);
+  dry = static_cast<std::size_t>(got) < space;
+  return true;
+}
+
+void TlsStream::take_message(RecordType type, std::span<const std::byte> content) {
+  if (type == RecordType::kAlert && content.size() == 2) {
+    const int alert = std::to_integer<int>(content[1]);
+    if (alert != SSL3_AD_CLOSE_NOTIFY) {
+      distrusted_ = true;
+      fail(std::string("TLS: the other end says ") + SSL_alert_desc_string_long(alert));
+      return;
+    }
+    failure_ = "it closed the connection";
+    last_ = IoResult{IoResult::Status::kEnd, 0};
+    return;
+  }
+  const auto update =
+      type == RecordType::kHandshake ? parse_key_update(content) : std::optional<KeyUpdate>();
+  if (!update) {
+    fail("TLS: a record that has no place here");
+    return;
+  }
+  opening_->renew();
+  if (*update == KeyUpdate::kRequested) update_key(KeyUpdate::kNotRequested);
+}
+
+void TlsStream::open_next(std::size_t length, Room& room) {
+  const auto record = in_.bytes().first(length);
+  in_.begin += length;
+  const std::size_t content = content_length(length);
+  const bool straight = content > kShort && content <= room.left();
+  const auto place = straight ? room.first : std::span(opened_);
+  const auto type = open_record(*opening_, record, place, straight ? room.second : place.first(0));
+  if (!type) {
+    distrusted_ = true;
+    fail("TLS: a record that was changed on the way");
+  } else if (*type != RecordType::kData) {
+    take_message(*type, straight ? std::span<const std::byte>() : place.first(content));
+  } else if (straight) {
+    room.advance(content);
+  } else {
+    left_ = place.first(content);
+  }
 }
 
 IoResult TlsStream::read(std::span<std::byte> first, std::span<std::byte> second) {
-  if (!enlarged_) enlarge();
-  const IoResult result = first.empty() ? IoResult{} : read_into(first);
-  if (result.status != IoResult::Status::kDone || result.bytes < first.size()) return result;
-  if (second.empty()) return result;
-  const IoResult more = read_into(second);
-  if (more.status == IoResult::Status::kDone) {
-    return {IoResult::Status::kDone, result.bytes + more.bytes};
-  }
-  return first.empty() ? more : result;
-}
-
-bool TlsStream::encrypt(std::span<const std::byte> bytes) {
-  ERR_clear_error();
-  errno = 0;
-  std::size_t taken = 0;
-  const int result = SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &taken);
-  if (result == 1) return true;
-  outcome(result);
-  if (!last_) {
-    failure_ = "TLS cannot send now";
-    last_ = IoResult{IoResult::Status::kFailed, 0};
-  }
-  return false;
-}
-
-// Whole records as they are; what is shorter is put together first. How many bytes were encrypted.
-std::size_t TlsStream::encrypt_some(std::span<const iovec> pieces) {
-  std::array<std::byte, kRecord> record;
-  std::size_t staged = 0;
-  std::size_t taken = 0;
-  for (const iovec& piece : pieces) {
-    auto rest = std::span(static_cast<const std::byte*>(piece.iov_base), piece.iov_len);
-    while (!rest.empty()) {
-      if (staged == 0 && wire_.out.size() >= kGathered) return taken;
-      const auto now = rest.first(std::min(rest.size(), kRecord - staged));
-      rest = rest.subspan(now.size());
-      taken += now.size();
-      if (now.size() == kRecord) {
-        if (!encrypt(now)) return 0;
-        continue;
-      }
-      std::memcpy(record.data() + staged, now.data(), now.size());
-      staged += now.size();
-      if (staged < kRecord) continue;
-      staged = 0;
-      if (!encrypt(record)) return 0;
+  Room room{first, second};
+  bool dry = false;
+  while (room.left() > 0) {
+    if (!left_.empty()) {
+      left_ = left_.subspan(room.take(left_));
+      continue;
+    }
+    if (last_) break;
+    std::optional<std::size_t> length = kRecordHeader;
+    if (in_.size() >= kRecordHeader) length = record_length(in_.bytes().first<kRecordHeader>());
+    if (!length) {
+      fail("TLS: what comes is no record");
+    } else if (in_.size() >= std::max(*length, kRecordAdds)) {
+      open_next(*length, room);
+    } else if (dry || !receive(dry)) {
+      break;
     }
   }
-  if (staged > 0 && !encrypt(std::span(record).first(staged))) return 0;
+  if (room.filled > 0) return {IoResult::Status::kDone, room.filled};
+  return last_.value_or(IoResult{IoResult::Status::kWantRead, 0});
+}
+
+IoResult TlsStream::flush() {
+  while (out_.size() > 0) {
+    const ssize_t sent = ::send(wire_.descriptor, out_.bytes().data(), out_.size(), MSG_NOSIGNAL);
+    if (sent < 0 && would_block()) return {IoResult::Status::kWantWrite, 0};
+    if (sent < 0) return fail(std::strerror(errno));
+    out_.begin += static_cast<std::size_t>(sent);
+  }
+  out_.begin = out_.end = 0;
+  return {};
+}
+
+void TlsStream::seal(RecordType type, std::span<const std::span<const std::byte>> parts) {
+  out_.end += seal_record(*sealing_, type, parts, out_.memory.get() + out_.end);
+}
+
+void TlsStream::update_key(KeyUpdate kind) {
+  if (Passage::kSize - out_.end < kLongestRecord) {
+    // The peer asks again and again and takes nothing.
+    fail("TLS: too many new keys are asked for");
+    return;
+  }
+  const auto message = key_update_message(kind);
+  const std::span<const std::byte> content = message;
+  seal(RecordType::kHandshake, {&content, 1});
+  sealing_->renew();
+}
+
+// As much as there is room for. Short pieces are put together; a long one begins a record of its
+// own, so that at the other end all but a little of it goes straight to its place. How many bytes
+// were taken.
+std::size_t TlsStream::seal_some(std::span<const iovec> pieces) {
+  std::array<std::span<const std::byte>, kPartsOfARecord> parts;
+  std::size_t count = 0;
+  std::size_t length = 0;
+  std::size_t taken = 0;
+  const auto close_record = [&] {
+    if (count == 0) return;
+    if (sealing_->records() >= kRecordsOfAKey) update_key(KeyUpdate::kNotRequested);
+    seal(RecordType::kData, std::span(parts).first(count));
+    taken += length;
+    count = length = 0;
+  };
+  for (const iovec& piece : pieces) {
+    auto rest = std::span(static_cast<const std::byte*>(piece.iov_base), piece.iov_len);
+    if (rest.size() >= kRecordContent) close_record();
+    while (!rest.empty()) {
+      // One more for a new key.
+      if (count == 0 && Passage::kSize - out_.end < 2 * kLongestRecord) return taken;
+      parts[count] = rest.first(std::min(rest.size(), kRecordContent - length));
+      rest = rest.subspan(parts[count].size());
+      length += parts[count].size();
+      ++count;
+      if (length == kRecordContent || count == parts.size()) close_record();
+    }
+  }
+  close_record();
   return taken;
 }
 
@@ -236,7 +384,7 @@ IoResult TlsStream::write(std::span<const iovec> pieces) {
   if (last_) return *last_;
   const IoResult earlier = flush();
   if (earlier.status != IoResult::Status::kDone) return earlier;
-  const std::size_t taken = encrypt_some(pieces);
+  const std::size_t taken = seal_some(pieces);
   if (last_) return *last_;
   const IoResult flushed = flush();
   if (flushed.status == IoResult::Status::kFailed) return flushed;

@@ -1,10 +1,13 @@
 #include "network/tls_wire.h"
 
 #include <openssl/bio.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <string_view>
 
 #include "core/error.h"
 
@@ -24,17 +27,14 @@ int write_wire(BIO* bio, const char* data, int size) {
 int read_wire(BIO* bio, char* data, int size) {
   TlsWire& wire = wire_of(bio);
   BIO_clear_retry_flags(bio);
-  std::size_t most = static_cast<std::size_t>(size);
-  if (wire.at_handshake) {
-    if (wire.allowance == 0) return -1;
-    most = std::min(most, wire.allowance);
-  }
+  if (wire.allowance == 0) return -1;
+  const std::size_t most = std::min(static_cast<std::size_t>(size), wire.allowance);
   const ssize_t got = ::recv(wire.descriptor, data, most, 0);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
     BIO_set_retry_read(bio);
   }
   if (got == 0) wire.ended = true;
-  if (got > 0 && wire.at_handshake) wire.allowance -= static_cast<std::size_t>(got);
+  if (got > 0) wire.allowance -= static_cast<std::size_t>(got);
   return static_cast<int>(got);
 }
 
@@ -55,7 +55,29 @@ const BIO_METHOD* wire_method() {
   return kMethod;
 }
 
+// 64 digits.
+std::optional<TrafficSecret> parse_secret(std::string_view digits) {
+  TrafficSecret secret;
+  if (digits.size() != 2 * secret.bytes.size()) return std::nullopt;
+  for (std::size_t i = 0; i < secret.bytes.size(); ++i) {
+    const char* const begin = digits.data() + 2 * i;
+    const auto [end, error] = std::from_chars(begin, begin + 2, secret.bytes[i], 16);
+    if (error != std::errc() || end != begin + 2) return std::nullopt;
+  }
+  return secret;
+}
+
 }  // namespace
+
+// "CLIENT_TRAFFIC_SECRET_0 (a random number) (the secret)"
+void keep_secret(const SSL* ssl, const char* line) {
+  const std::string_view text = line;
+  const auto name = text.substr(0, text.find(' '));
+  const auto digits = text.substr(text.rfind(' ') + 1);
+  TlsWire& wire = wire_of(SSL_get_rbio(ssl));
+  if (name == "CLIENT_TRAFFIC_SECRET_0") wire.of_connecting = parse_secret(digits);
+  if (name == "SERVER_TRAFFIC_SECRET_0") wire.of_listening = parse_secret(digits);
+}
 
 BIO* make_bio(TlsWire& wire) {
   BIO* bio = BIO_new(wire_method());
