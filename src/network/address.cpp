@@ -45,6 +45,8 @@ void check_host(const std::string& host, std::string_view whole) {
   }
 }
 
+}  // namespace
+
 bool is_loopback(const sockaddr& address) {
   if (address.sa_family == AF_INET) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
@@ -54,8 +56,6 @@ bool is_loopback(const sockaddr& address) {
   const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
   return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
 }
-
-}  // namespace
 
 std::string Address::text() const {
   if (is_unix()) return std::string(kUnixPrefix) + path;

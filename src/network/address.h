@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+struct sockaddr;
+
 namespace cohort {
 
 struct Address {
@@ -29,5 +31,8 @@ std::vector<Address> parse_addresses(std::string_view text, std::uint16_t defaul
 // Whether only processes of this host can be at the other end: a Unix socket, or a host all of
 // whose numbers are loopback. Looks names up. False when the name is not known.
 bool is_of_this_host_alone(const Address& address);
+
+// 127.0.0.0/8, ::1.
+bool is_loopback(const sockaddr& address);
 
 }  // namespace cohort

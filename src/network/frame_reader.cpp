@@ -12,9 +12,8 @@ namespace {
 
 // Shorter payloads without a place are awaited in the buffer and shown there.
 constexpr std::size_t kShownInBuffer = 8 << 10;
-// Bytes are summed while they are still in the processor's cache: with more at a time TCP carries
-// 2.3 GB/s in place of 3.4.
-constexpr std::size_t kSummedAtOnce = 128 << 10;
+// Bytes are summed while they are still in the processor's cache.
+constexpr std::size_t kSummedAtOnce = 256 << 10;
 
 void check_place(const std::optional<std::span<std::byte>>& place, std::size_t length) {
   if (place && place->size() != length) {
@@ -88,7 +87,7 @@ FrameReader::Next FrameReader::next_frame(FrameSink& sink) {
       return Next::kEnough;
     }
     begin_ += kFrameHeaderBytes;
-    if (ring_ != nullptr && header_->length >= kRingPayload) return take_from_ring(sink);
+    if (ring_ != nullptr && fits_ring(header_->length)) return take_from_ring(sink);
     return begin_payload(sink);
   }
   if (buffered().size() < header_->length) return Next::kWait;
@@ -134,7 +133,7 @@ FrameReader::Next FrameReader::take_from_ring(FrameSink& sink) {
 FrameReader::Next FrameReader::finish(std::span<const std::byte> payload, FrameSink& sink) {
   const FrameHeader header = *header_;
   header_.reset();
-  const bool by_ring = ring_ != nullptr && header.length >= kRingPayload;
+  const bool by_ring = ring_ != nullptr && fits_ring(header.length);
   padding_ = by_ring ? 0 : padding_after(header.length);
   place_ = {};
   placed_ = 0;

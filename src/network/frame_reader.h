@@ -35,8 +35,8 @@ class FrameSink {
 
 class FrameReader {
  public:
-  // `checksums`: whether payloads carry one. `ring`: where payloads from kRingPayload bytes on are;
-  // may be null, and outlives the reader.
+  // `checksums`: whether payloads carry one. `ring`: where payloads are that fits_ring(); may be
+  // null, and outlives the reader.
   FrameReader(const JobId& job, bool checksums, RingReader* ring);
 
   // Where the next bytes of the connection belong, in this order. Together never empty.

@@ -8,8 +8,8 @@
 // frame of another job or an unknown connection type end the link with a reason: there is no
 // resynchronisation.
 //
-// Between processes of one host payloads from kRingPayload bytes on go through shared memory, if
-// both ends could set it up; frames and order are the same.
+// Between processes of one host payloads of at least kRingPayload bytes go through shared memory,
+// if both ends could set it up; frames and order are the same.
 #pragma once
 
 #include <chrono>
@@ -57,8 +57,13 @@ struct LinkOptions {
 // The reason for link_lost() where the peer has said goodbye.
 inline constexpr const char* kSaidGoodbye = "closed";
 
-// Shorter payloads go by the socket even where there is shared memory.
+// Shorter payloads, and longer ones than kRingLongest, go by the socket even where there is shared
+// memory.
 inline constexpr std::size_t kRingPayload = 4096;
+inline constexpr std::size_t kRingLongest = 512 << 10;
+constexpr bool fits_ring(std::size_t length) {
+  return length >= kRingPayload && length <= kRingLongest;
+}
 
 enum class Kept {
   kCopy,  // what the peer does not take at once is copied
@@ -75,6 +80,12 @@ class Link {
   // "worker 3 at 10.0.0.7:40112" or "server 0 by shared memory"
   virtual std::string peer_text() const = 0;
 
+  // Whether it is a process of this host.
+  virtual bool local() const = 0;
+  // What something long is best cut into: while one piece is copied at one end, the one before it
+  // is at the other.
+  virtual std::size_t piece_bytes() const = 0;
+
   virtual void set_handler(LinkHandler& handler) = 0;  // before which nothing is read
 
   // `header.length` and `header.checksum` are filled in, `header.job` too. The payload may be given
@@ -82,6 +93,9 @@ class Link {
   // frame and says so by link_lost().
   virtual void send(FrameHeader header, std::span<const std::byte> payload, Kept kept = Kept::kCopy,
                     std::span<const std::byte> second = {}) = 0;
+
+  // A frame without a payload, ahead of all that have not begun to be sent.
+  virtual void send_ahead(FrameHeader header) = 0;
 
   // Memory that was lent is about to change.
   virtual void copy_lent() = 0;

@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kMostExpected = 128 << 10;
+constexpr std::size_t kMostExpected = 512 << 10;
 
 class PlainStream final : public Stream {
  public:

@@ -21,7 +21,7 @@ std::size_t SendQueue::push(const FrameHeader& header, std::span<const std::byte
   frame.meaning = header;
   frame.parts = {first, second};
   const std::size_t length = first.size() + second.size();
-  frame.for_ring = ring_ != nullptr && length >= kRingPayload;
+  frame.for_ring = ring_ != nullptr && fits_ring(length);
   if (!frame.for_ring) frame.padding = padding_after(length);
   bytes_ += frame.size();
   return frame.size();

@@ -18,8 +18,8 @@ namespace cohort {
 
 class SendQueue {
  public:
-  // `checksums`: whether payloads get one. `ring`: through which payloads from kRingPayload bytes
-  // on go; may be null, and outlives the queue.
+  // `checksums`: whether payloads get one. `ring`: through which payloads go that fits_ring(); may
+  // be null, and outlives the queue.
   SendQueue(bool checksums, RingWriter* ring) : checksums_(checksums), ring_(ring) {}
 
   // The parts of the payload stay where they are until they are sent or keep() copies them.

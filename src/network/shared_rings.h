@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 
+#include "network/link.h"
 #include "network/ring.h"
 #include "network/sockets.h"
 #include "network/stream.h"
@@ -15,7 +16,7 @@
 namespace cohort {
 
 // Twice the longest payload and no more: the rings of several connections should fit the caches.
-inline constexpr std::size_t kRingBytes = std::size_t{2} << 20;
+inline constexpr std::size_t kRingBytes = 2 * kRingLongest;
 
 class SharedRings {
  public:

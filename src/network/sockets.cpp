@@ -214,4 +214,9 @@ SocketAddress peer_address(int descriptor) {
   return address;
 }
 
+bool is_on_this_host(int descriptor) {
+  const SocketAddress peer = peer_address(descriptor);
+  return peer.get()->sa_family == AF_UNIX || is_loopback(*peer.get());
+}
+
 }  // namespace cohort

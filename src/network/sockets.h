@@ -76,6 +76,9 @@ void tune(int descriptor, std::chrono::milliseconds silence);
 // Whether a process of this user is at the other end of a Unix socket.
 bool is_of_same_user(int descriptor);
 
+// Whether the socket's peer is of this host: by a Unix socket, or a loopback address.
+bool is_on_this_host(int descriptor);
+
 SocketAddress peer_address(int descriptor);
 
 }  // namespace cohort

@@ -15,8 +15,8 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kRecordsAtOnce = 17;  // in one call to the system: two long frames
-constexpr std::size_t kMostExpected = 128 << 10;
+constexpr std::size_t kRecordsAtOnce = 34;  // in one call to the system: a long frame
+constexpr std::size_t kMostExpected = 512 << 10;
 constexpr std::size_t kPartsOfARecord = 8;
 // A record of this length or less may be something else than data, and is looked at first.
 constexpr std::size_t kShort = 64;

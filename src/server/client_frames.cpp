@@ -27,7 +27,7 @@ void ShardClient::State::on_joined(std::span<const std::byte> payload) {
   joined = true;
   // The numbers of a new incarnation begin at 1, whatever the server says that it has of it.
   trim(told.durable);
-  replayed = told.applied;
+  replayed = heard_of = told.applied;
   repeat.reset();
   pump();
 }
@@ -47,6 +47,7 @@ void ShardClient::State::on_answer(ServerFrame type, const FrameHeader& header,
     workers = decode_workers(payload, options.spec.workers);
   }
   if (repeat && number >= *repeat) repeat.reset();
+  heard_of = std::max(heard_of, number);
   if (push_open() && number == push.sequence && push.whole) {
     PushOutcome given;
     if (type == ServerFrame::kAck) {
@@ -84,7 +85,7 @@ void ShardClient::State::on_fenced() {
   ++rejoined;
   joined = false;
   fenced = incarnation;
-  incarnation = answered = replayed = durable = 0;
+  incarnation = answered = heard_of = replayed = durable = 0;
   push_fenced = push_open();
   if (!push_fenced) push = {}, sequence = 0;
   repeat.reset();
@@ -108,14 +109,56 @@ WireFormat ShardClient::State::format_of_pull() const {
   return pull.which == 0 ? options.spec.wire : WireFormat::kFloat32;
 }
 
+std::optional<std::int64_t> ShardClient::State::next_place(const FrameHeader& header) const {
+  if (header.type == static_cast<FrameType>(ServerFrame::kEarlyValues)) {
+    if (!push_open() || pull.which != 0) return std::nullopt;
+    if (header.place == 0) return 0;  // a new draft, if it is not the first
+    return header.detail == pull.version ? std::optional(pull.early) : std::nullopt;
+  }
+  if (push_open()) return std::nullopt;
+  if (pull.arrived > 0) {
+    return header.detail == pull.version ? std::optional(pull.arrived) : std::nullopt;
+  }
+  // What came ahead of time stands when the rest goes on where it ended.
+  const bool stands = header.place > 0 && header.detail == pull.version;
+  return stands ? pull.early : 0;
+}
+
 // Whether the frame's elements are the next ones of the pull.
 bool ShardClient::State::follows(const FrameHeader& header, std::size_t bytes) const {
   const auto size = static_cast<std::uint64_t>(options.spec.size);
   const std::size_t count = bytes / bytes_each(format_of_pull());
-  if (bytes % bytes_each(format_of_pull()) != 0 || (count == 0 && size != 0)) return false;
-  if (header.place != static_cast<std::uint64_t>(pull.arrived)) return false;
-  if (header.place > size || count > size - header.place) return false;
-  return pull.arrived == 0 || header.detail == pull.version;
+  const std::optional<std::int64_t> place = next_place(header);
+  if (!place || header.place != static_cast<std::uint64_t>(*place)) return false;
+  if (bytes % bytes_each(format_of_pull()) != 0) return false;
+  return header.place <= size && count <= size - header.place &&
+         (count > 0 || header.place == size);
+}
+
+void ShardClient::State::put_values(std::int64_t place, std::span<const std::byte> payload) {
+  const std::size_t each = bytes_each(format_of_pull());
+  for (auto rest = payload; !rest.empty();) {
+    const std::span<float> to = pull.into.at(static_cast<std::size_t>(place), rest.size() / each);
+    const auto bytes = rest.first(to.size() * each);
+    const bool in_place = static_cast<const void*>(to.data()) == bytes.data();
+    if (!in_place || format_of_pull() != WireFormat::kFloat32) {
+      decode_floats(format_of_pull(), bytes, to);
+    }
+    place += static_cast<std::int64_t>(to.size());
+    rest = rest.subspan(bytes.size());
+  }
+}
+
+void ShardClient::State::on_early_values(const FrameHeader& header,
+                                         std::span<const std::byte> payload) {
+  if (!pull.wanted || !pull.asked || header.sequence < pull.id) return;  // of an earlier pull
+  if (header.sequence > pull.id) broken("sent values that were not asked for");
+  if (!push_open()) broken("sent values ahead of a push that it had answered");
+  if (!follows(header, payload.size())) broken("sent values that do not follow on those before");
+  const auto place = static_cast<std::int64_t>(header.place);
+  put_values(place, payload);
+  pull.early = place + static_cast<std::int64_t>(payload.size() / bytes_each(format_of_pull()));
+  pull.version = header.detail;
 }
 
 void ShardClient::State::on_values(const FrameHeader& header, std::span<const std::byte> payload) {
@@ -123,18 +166,9 @@ void ShardClient::State::on_values(const FrameHeader& header, std::span<const st
   if (header.sequence > pull.id) broken("sent values that were not asked for");
   if (push_open()) broken("sent values before it had answered the push");
   if (!follows(header, payload.size())) broken("sent values that do not follow on those before");
-  const std::size_t each = bytes_each(format_of_pull());
-  for (auto rest = payload; !rest.empty();) {
-    const std::span<float> place =
-        pull.into.at(static_cast<std::size_t>(pull.arrived), rest.size() / each);
-    const auto bytes = rest.first(place.size() * each);
-    const bool in_place = static_cast<const void*>(place.data()) == bytes.data();
-    if (!in_place || format_of_pull() != WireFormat::kFloat32) {
-      decode_floats(format_of_pull(), bytes, place);
-    }
-    pull.arrived += static_cast<std::int64_t>(place.size());
-    rest = rest.subspan(bytes.size());
-  }
+  const auto place = static_cast<std::int64_t>(header.place);
+  put_values(place, payload);
+  pull.arrived = place + static_cast<std::int64_t>(payload.size() / bytes_each(format_of_pull()));
   pull.version = header.detail;
   if (pull.arrived < options.spec.size) return;
   pull.wanted = false;
@@ -163,8 +197,9 @@ void ShardClient::on_lost(Deadline) {
 
 std::optional<std::span<std::byte>> ShardClient::place_for(const FrameHeader& header) {
   const State& state = *state_;
-  if (header.type != static_cast<FrameType>(ServerFrame::kValues) || !state.pull.wanted ||
-      !state.pull.asked || header.sequence != state.pull.id || state.push_open() ||
+  const bool values = header.type == static_cast<FrameType>(ServerFrame::kValues) ||
+                      header.type == static_cast<FrameType>(ServerFrame::kEarlyValues);
+  if (!values || !state.pull.wanted || !state.pull.asked || header.sequence != state.pull.id ||
       header.incarnation != state.incarnation || state.format_of_pull() != WireFormat::kFloat32) {
     return {};
   }
@@ -199,6 +234,8 @@ void ShardClient::on_frame(const FrameHeader& header, std::span<const std::byte>
       return state.pump();
     case ServerFrame::kValues:
       return state.on_values(header, payload);
+    case ServerFrame::kEarlyValues:
+      return state.on_early_values(header, payload);
     case ServerFrame::kFinished:
       state.finished = true;
       return;

@@ -26,6 +26,7 @@ struct ShardClient::State {
     std::uint32_t which = 0;
     std::uint64_t id = 0;
     std::int64_t arrived = 0;
+    std::int64_t early = 0;     // elements that came ahead of time
     std::uint32_t version = 0;  // low bits, of the frames that have arrived
     bool wanted = false;
     bool asked = false;  // on this connection
@@ -59,7 +60,12 @@ struct ShardClient::State {
   void on_values(const FrameHeader& header, std::span<const std::byte> payload);
   void settle_push(PushOutcome outcome, std::vector<Rank> workers);
   void trim(std::uint64_t durable);
+  void on_early_values(const FrameHeader& header, std::span<const std::byte> payload);
+  // Where the next values, or the next that come ahead of time, have to begin; nothing: none can.
+  std::optional<std::int64_t> next_place(const FrameHeader& header) const;
   bool follows(const FrameHeader& header, std::size_t bytes) const;
+  void put_values(std::int64_t place, std::span<const std::byte> payload);
+  void ask_for_values(bool ahead);
   WireFormat format_of_pull() const;
   bool push_open() const { return push.sequence != 0 && !outcome; }
   void settle_fenced_push();
@@ -83,6 +89,7 @@ struct ShardClient::State {
 
   std::uint64_t sequence = 0;  // of the last push
   std::uint64_t answered = 0;  // pushes of this incarnation
+  std::uint64_t heard_of = 0;  // of these, what the server is known to have, on this connection
   Push push;
   std::optional<PushOutcome> outcome;
 

@@ -56,7 +56,10 @@ inline constexpr std::size_t kPastIncarnations = 64;  // of a worker; older ones
 struct WaitingPull {
   std::uint64_t id = 0;
   std::uint32_t which = 0;
+  std::uint64_t after = 0;  // the push that has to be answered before
   Deadline since = {};
+  std::size_t early = 0;                        // elements that were sent ahead of time
+  std::optional<std::uint64_t> stands_at = {};  // the version whose values these are
 };
 
 struct Member {
@@ -103,6 +106,8 @@ struct Member {
   // With a push that waits for its round it is still one of that round.
   bool done() const { return !push.whole && (ended || (pull && pull->which == kPullWhenAlone)); }
   bool replays() const { return live() && applied < replay_to; }
+  // Has sent all that it has to push, and waits.
+  bool only_pulls() const { return pull && pull->after <= applied; }
   // An incarnation that nobody has used yet.
   void renew(std::uint64_t next_incarnation);
 };

@@ -26,10 +26,11 @@ enum class ServerFrame : FrameType {
                // round; detail as kPush. Nobody: that push is in no model, skip its number
   kPush,       // sequence: from 1 for every incarnation; place; detail: low 32 bits of the version
                // that the gradient was computed at; complete when place + count is the arena's size
-  kPull,       // sequence: an id chosen by the worker; detail: 0 parameters, 1... optimizer slots,
-               // or one of the two constants below
-  kPersist,    // the replay window is getting full: make a snapshot soon
-  kLeave,      // done; nothing more will be pushed
+  kPull,     // sequence: an id chosen by the worker; place: the push that is to be answered first,
+             // which may still be coming; detail: 0 parameters, 1... optimizer slots, or one of
+             // the two constants below
+  kPersist,  // the replay window is getting full: make a snapshot soon
+  kLeave,    // done; nothing more will be pushed
   // Server to worker.
   kJoined = kFirstFreeType + 32,  // payload: JoinedBody
   kRefused,                       // payload: why, for people; there is no use in trying again
@@ -42,13 +43,15 @@ enum class ServerFrame : FrameType {
               // why
   kDurable,   // place: pushes up to here are on disk
   kValues,  // sequence: the pull's id; place; detail: low 32 bits of the version; payload: elements
-  kFinished,  // kSync: the last update has been made; pull and leave
-  kGoodbye,   // answer to kLeave, once all that was pushed is on disk where snapshots are made
+  kFinished,     // kSync: the last update has been made; pull and leave
+  kGoodbye,      // answer to kLeave, once all that was pushed is on disk where snapshots are made
+  kEarlyValues,  // as kValues, of the model as it will be if the push that is still coming counts:
+                 // they stand once kValues go on where they ended, and mean nothing when those
+                 // begin at 0
 };
 
-// Elements travel in pieces of so many bytes at most: while one is copied at one end, the one
-// before it is copied at the other.
-inline constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
+// Elements travel in pieces of so many bytes where the connection does not know better.
+inline constexpr std::size_t kPieceBytes = std::size_t{512} << 10;
 
 // In kPull's detail: the parameters in float32, once all other workers have left or were given up.
 inline constexpr std::uint32_t kPullWhenAlone = 0xfffffffe;

@@ -47,37 +47,93 @@ std::span<float> ModelState::slot(std::size_t index) {
   return slots_[index];
 }
 
+UpdateScalars ModelState::scalars(double scale) const {
+  return {
+      .lr = lr(), .weight_decay = 0, .gradient_scale = scale, .step = static_cast<Step>(version_)};
+}
+
+// The elements from `first` on, by as many gradients, of one weight decay after the other;
+// place(begin, size) is where they are.
+template <class Place>
+void ModelState::update(std::span<const float> gradients, std::size_t first, UpdateScalars scalars,
+                        const Place& place) {
+  for (const DecayRange& decay : decay_) {
+    const auto begin = std::max(first, static_cast<std::size_t>(decay.range.begin));
+    const auto end =
+        std::min(first + gradients.size(), static_cast<std::size_t>(decay.range.end()));
+    if (begin >= end) continue;
+    UpdateBlock block = place(begin, end - begin);
+    block.gradients = gradients.subspan(begin - first, end - begin);
+    scalars.weight_decay = decay.weight_decay;
+    optimizer_->update(block, scalars);
+  }
+}
+
 void ModelState::apply(std::span<const float> gradients, double scale) {
   COHORT_CHECK(gradients.size() == parameters_.size(), "a gradient of the arena's size");
   settle();
-  pending_ = {.gradients = gradients,
-              .scalars = {.lr = lr(),
-                          .weight_decay = 0,
-                          .gradient_scale = scale,
-                          .step = static_cast<Step>(version_)},
-              .done = 0};
+  pending_ = {.gradients = gradients, .scalars = scalars(scale), .done = 0};
   ++version_;
 }
 
 std::span<const float> ModelState::settle(std::size_t count) {
   if (!pending_.gradients.empty() && pending_.done < count) {
-    for (const DecayRange& decay : decay_) {
-      const auto begin = std::max(pending_.done, static_cast<std::size_t>(decay.range.begin));
-      const auto end = std::min(count, static_cast<std::size_t>(decay.range.end()));
-      if (begin >= end) continue;
-      UpdateBlock block{.parameters = std::span(parameters_).subspan(begin, end - begin),
-                        .gradients = pending_.gradients.subspan(begin, end - begin),
-                        .slots = {}};
+    const auto gradients = pending_.gradients.subspan(pending_.done, count - pending_.done);
+    update(gradients, pending_.done, pending_.scalars, [&](std::size_t begin, std::size_t size) {
+      UpdateBlock block{
+          .parameters = std::span(parameters_).subspan(begin, size), .gradients = {}, .slots = {}};
       for (std::size_t i = 0; i < slots_.size(); ++i) {
-        block.slots[i] = std::span(slots_[i]).subspan(begin, end - begin);
+        block.slots[i] = std::span(slots_[i]).subspan(begin, size);
       }
-      pending_.scalars.weight_decay = decay.weight_decay;
-      optimizer_->update(block, pending_.scalars);
-    }
+      return block;
+    });
     pending_.done = count;
     if (count == parameters_.size()) pending_ = {};
   }
   return std::span<const float>(parameters_).first(count);
+}
+
+void ModelState::begin_draft(double scale) {
+  settle();
+  if (draft_parameters_.empty()) {
+    draft_parameters_.resize(parameters_.size());
+    draft_slots_.assign(slots_.size(), AlignedVector<float>(parameters_.size()));
+  }
+  drafting_ = {.gradients = {}, .scalars = scalars(scale), .done = 0};
+}
+
+void ModelState::extend_draft(std::span<const float> gradients) {
+  const auto copied = [](const AlignedVector<float>& from, AlignedVector<float>& to,
+                         std::size_t begin, std::size_t size) {
+    const auto place = std::span(to).subspan(begin, size);
+    std::copy_n(from.data() + begin, size, place.data());
+    return place;
+  };
+  const auto place = [&](std::size_t begin, std::size_t size) {
+    UpdateBlock block{.parameters = copied(parameters_, draft_parameters_, begin, size),
+                      .gradients = {},
+                      .slots = {}};
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      block.slots[i] = copied(slots_[i], draft_slots_[i], begin, size);
+    }
+    return block;
+  };
+  // What was copied is still in the processor's cache when it is updated.
+  constexpr std::size_t kAtOnce = 16384;
+  while (!gradients.empty()) {
+    const auto now = gradients.first(std::min(kAtOnce, gradients.size()));
+    update(now, drafting_.done, drafting_.scalars, place);
+    drafting_.done += now.size();
+    gradients = gradients.subspan(now.size());
+  }
+}
+
+void ModelState::adopt_draft() {
+  COHORT_CHECK(drafting_.done == parameters_.size(), "a draft that is whole");
+  std::swap(parameters_, draft_parameters_);
+  std::swap(slots_, draft_slots_);
+  drafting_ = {};
+  ++version_;
 }
 
 void add_to(std::span<float> sum, std::span<const float> other) {

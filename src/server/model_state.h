@@ -2,8 +2,8 @@
 //
 // The memory of the arena never moves: frames are received into it and sent out of it.
 //
-// An update takes effect by and by: settle() brings a stretch up to date, so that values can be sent
-// while they are warm and the rest is still being computed. Nobody can see the difference:
+// An update takes effect by and by: settle() brings a stretch up to date, so that values can be
+// sent while they are warm and the rest is still being computed. Nobody can see the difference:
 // everything that shows the values settles them first.
 #pragma once
 
@@ -38,6 +38,16 @@ class ModelState {
   // gradients stay as they are until settled.
   void apply(std::span<const float> gradients, double scale);
 
+  // The same in a second copy, while the gradients come in: the model is what it was until
+  // adopt_draft(). begin_draft() forgets the draft before; whoever uses drafts has them twice.
+  void begin_draft(double scale);
+  void extend_draft(std::span<const float> gradients);  // the next ones of the arena
+  std::size_t drafted() const { return drafting_.done; }
+  std::span<const float> draft() const {  // the parameters, as far as they are drafted
+    return std::span<const float>(draft_parameters_).first(drafting_.done);
+  }
+  void adopt_draft();  // which is whole
+
   // The first `count` parameters, which are then as all updates have left them.
   std::span<const float> settle(std::size_t count);
   void settle() { settle(parameters_.size()); }
@@ -50,6 +60,11 @@ class ModelState {
     std::size_t done = 0;  // elements
   };
 
+  UpdateScalars scalars(double scale) const;
+  template <class Place>
+  void update(std::span<const float> gradients, std::size_t first, UpdateScalars scalars,
+              const Place& place);
+
   const JobSpec& spec_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<LearningRate> schedule_;
@@ -57,6 +72,9 @@ class ModelState {
   AlignedVector<float> parameters_;
   std::vector<AlignedVector<float>> slots_;
   Pending pending_;
+  AlignedVector<float> draft_parameters_;  // empty until the first draft
+  std::vector<AlignedVector<float>> draft_slots_;
+  Pending drafting_;  // its gradients are not kept
   std::uint64_t version_ = 0;
 };
 

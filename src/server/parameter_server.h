@@ -56,6 +56,8 @@ class ServerPorts {
   // kLent: the bytes are those of the model and stay until model_changes().
   virtual void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
                     Kept kept) = 0;
+  // What a vector is to be cut into.
+  virtual std::size_t piece_bytes(ConnectionId) const { return kPieceBytes; }
   // Lent bytes that are not sent yet must be copied now.
   virtual void model_changes() = 0;
   // Closes after what was sent has gone out. The server forgets the connection at once.
@@ -80,6 +82,8 @@ struct ServerOptions {
   std::chrono::nanoseconds idle_exit = std::chrono::minutes(10);  // without any worker
   // How long a worker that has never joined is waited for when all others are done.
   std::chrono::nanoseconds late_start = std::chrono::seconds(30);
+  // Elements of an update that are computed, and sent, at a time while its gradients come in.
+  std::size_t draft_stretch = kPieceBytes / sizeof(float);
   Seed seed = 0;  // for the lineage: another at every start
 };
 

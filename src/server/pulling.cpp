@@ -13,25 +13,38 @@ void ParameterServer::State::on_pull(Member& member, const FrameHeader& header) 
     throw PeerError("worker " + std::to_string(member.worker) + " asked for vector " +
                     std::to_string(header.detail) + ", which there is not");
   }
-  if (member.push.arrived > 0 && !member.push.whole) {
+  const bool amid = member.push.arrived > 0 && !member.push.whole;
+  const bool ahead = header.place > member.applied && !member.push.whole;
+  if (header.place > member.applied + 1 || (amid && !ahead) || (ahead && header.detail != 0)) {
     throw PeerError("worker " + std::to_string(member.worker) + " asked for values amid a push");
   }
-  member.pull = WaitingPull{.id = header.sequence, .which = header.detail, .since = now};
+  member.pull = WaitingPull{.id = header.sequence,
+                            .which = header.detail,
+                            .after = header.place,
+                            .since = now,
+                            .early = 0,
+                            .stands_at = {}};
   if (may_read(member)) {
     send_values(member);
-  } else {
+  } else if (member.only_pulls()) {
     examine_rounds();  // in recovery: it has nothing more to repeat
+  } else if (amid) {
+    look_at_draft(member);
   }
   if (member.done()) examine_pulls();
 }
 
 bool ParameterServer::State::may_read(const Member& member) const {
   if (!initialized || recovering || member.push.whole) return false;
+  if (member.pull && !member.only_pulls()) return false;
   if (member.pull && member.pull->which == kPullWhenAlone && others_may_push(member)) return false;
+  return in_bounds(member, member.clock);
+}
+
+bool ParameterServer::State::in_bounds(const Member& member, std::uint64_t clock) const {
   if (spec->mode != ServerMode::kBounded || !member.live()) return true;
-  const std::uint64_t smallest = members->min_clock().value_or(member.clock);
-  return member.clock <= smallest ||
-         member.clock - smallest <= static_cast<std::uint64_t>(spec->staleness);
+  const std::uint64_t smallest = members->min_clock().value_or(clock);
+  return clock <= smallest || clock - smallest <= static_cast<std::uint64_t>(spec->staleness);
 }
 
 bool ParameterServer::State::others_may_push(const Member& member) const {
@@ -57,8 +70,9 @@ void ParameterServer::State::send_values(Member& member) {
   const bool parameters = names_parameters(pull.which);
   const auto size = static_cast<std::size_t>(spec->size);
   const WireFormat format = pull.which == 0 ? spec->wire : WireFormat::kFloat32;
-  const std::size_t at_most = kPieceBytes / bytes_each(format);
-  std::size_t place = 0;
+  if (!member.connection) return;
+  const std::size_t at_most = ports.piece_bytes(*member.connection) / bytes_each(format);
+  std::size_t place = parameters && pull.stands_at == model->version() ? pull.early : 0;
   do {
     const std::size_t end = std::min(place + at_most, size);
     // Each piece goes out as soon as it is computed.

@@ -81,7 +81,11 @@ void ParameterServer::State::on_push(Member& member, const FrameHeader& header,
   if (!in_place || spec->wire != WireFormat::kFloat32) decode_floats(spec->wire, payload, place);
   push.finite = push.finite && all_finite(place);
   push.arrived += static_cast<std::int64_t>(place.size());
-  if (push.arrived == spec->size) push_is_whole(member);
+  if (push.arrived == spec->size) {
+    push_is_whole(member);
+  } else {
+    look_at_draft(member);
+  }
 }
 
 void ParameterServer::State::push_is_whole(Member& member) {
@@ -142,8 +146,10 @@ void ParameterServer::State::apply_at_once(Member& member) {
                              .reason = "the gradient overflows when its delay is compensated"});
     }
   }
-  ports.model_changes();
-  model->apply(push.gradients, 1.0);
+  if (!adopt_draft({member.worker})) {
+    ports.model_changes();
+    model->apply(push.gradients, 1.0);
+  }
   ++counters.updates;
   ++counters.pushes;
   ++counters.staleness[std::min(staleness, kMaxStalenessCounted)];
@@ -265,20 +271,26 @@ void ParameterServer::State::examine_rounds() {
   drop_late_pushes();
 }
 
-void ParameterServer::State::make_round(const RoundDecision& decision) {
-  const std::vector<Rank>& ranks = decision.participants;
+// False: the sum is not finite.
+bool ParameterServer::State::apply_sum(const std::vector<Rank>& ranks) {
   const std::span<float> sum = members->at(ranks.front()).push.gradients;
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     add_to(sum, members->at(ranks[i]).push.gradients);
   }
+  if (ranks.size() > 1 && !all_finite(sum)) return false;
+  ports.model_changes();
+  model->apply(sum, 1.0 / static_cast<double>(ranks.size()));
+  return true;
+}
+
+void ParameterServer::State::make_round(const RoundDecision& decision) {
+  const std::vector<Rank>& ranks = decision.participants;
   PushAnswer given{
       .kind = PushAnswer::Kind::kApplied, .staleness = 0, .workers = ranks, .reason = {}};
-  if (ranks.size() > 1 && !all_finite(sum)) {
+  if (!adopt_draft(ranks) && !apply_sum(ranks)) {
     given.kind = PushAnswer::Kind::kRejected;
     given.reason = "the sum of the round's gradients overflows";
   } else {
-    ports.model_changes();
-    model->apply(sum, 1.0 / static_cast<double>(ranks.size()));
     ++counters.updates;
     counters.pushes += ranks.size();
     counters.staleness[0] += ranks.size();

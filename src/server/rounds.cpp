@@ -22,7 +22,7 @@ std::set<Rank> announced(const Members& members, std::uint64_t version) {
 // It is here, and has nothing for this round: it had been told that its push came too late.
 bool has_moved_on(const Member& member, std::uint64_t version) {
   if (member.push.whole) return member.push.base > version;
-  return !member.replays() && member.pull.has_value();
+  return !member.replays() && member.only_pulls();
 }
 
 RoundDecision repeat_round(const Members& members, const std::set<Rank>& workers,
@@ -68,7 +68,7 @@ RoundDecision next_recovered_round(const Members& members, std::uint64_t version
     if (member.replays() && !member.push.whole) return {};
     if (!member.live()) continue;
     if (!member.push.whole) {
-      all_heard = all_heard && (member.pull.has_value() || !member.returned);
+      all_heard = all_heard && (member.only_pulls() || !member.returned);
       continue;
     }
     if (member.push.base == version) {

@@ -3,6 +3,7 @@
 //   joining.cpp   join, initial values        pulling.cpp   values out, clocks
 //   pushing.cpp   gradients in, rounds        keeping.cpp   snapshots out and in
 //   leaving.cpp   farewells, eviction, the end
+//   drafting.cpp  updates and values ahead of time
 //
 // Everything a peer sent is checked before it has any effect; what breaks the protocol throws
 // PeerError and leaves this as it was, but for the connection, which the caller then ends.
@@ -39,6 +40,17 @@ struct ParameterServer::State {
       std::uint64_t applied = 0;
     };
     std::vector<Row> rows;
+  };
+
+  // An update that is computed ahead of time, in the model's second copy.
+  struct Draft {
+    struct Part {
+      Rank worker = 0;
+      std::uint64_t incarnation = 0;
+      std::uint64_t sequence = 0;  // of its push
+    };
+    std::vector<Part> parts;    // in the order of ranks
+    std::uint64_t version = 0;  // that it would follow
   };
 
   // How far the initial values have come in.
@@ -94,6 +106,7 @@ struct ParameterServer::State {
   void send_answer(const Member& member);
   void examine_rounds();
   void make_round(const RoundDecision& decision);
+  bool apply_sum(const std::vector<Rank>& ranks);
   void drop_late_pushes();
   void skip_held_versions();
   void note_lost(std::uint64_t pushes, const std::string& why);
@@ -103,7 +116,18 @@ struct ParameterServer::State {
   bool may_read(const Member& member) const;
   bool others_may_push(const Member& member) const;
   void examine_pulls();
+  // kBounded: whether a worker with this clock may read.
+  bool in_bounds(const Member& member, std::uint64_t clock) const;
   void send_values(Member& member);
+
+  // drafting.cpp
+  std::vector<Rank> drafters(const Member& member) const;
+  bool others_push(Rank worker) const;
+  bool draft_holds() const;
+  void look_at_draft(const Member& member);  // of whom something has come
+  bool extend_draft();
+  void send_early(Member& member);
+  bool adopt_draft(const std::vector<Rank>& ranks);
 
   // keeping.cpp
   std::uint64_t request_snapshot();  // the id of the one that will hold what is now
@@ -138,6 +162,8 @@ struct ParameterServer::State {
   bool restored = false;    // from a snapshot
   bool recovering = false;  // kSync: rounds made before the restart are still to be repeated
   Bytes scratch;            // for formats that are not the arena's
+  std::optional<Draft> draft;
+  AlignedVector<float> stretch;  // a sum of some of its gradients
 
   std::uint64_t snapshot_id = 0;  // of the last one made
   std::optional<Persisting> persisting;

@@ -44,7 +44,7 @@ void ShardClient::State::send_join() {
 void ShardClient::State::send_vector(std::uint32_t which, const ArenaView<const float>& values) {
   std::size_t place = 0;
   do {
-    const auto part = values.at(place, kPieceBytes / sizeof(float));
+    const auto part = values.at(place, ports.piece_bytes() / sizeof(float));
     FrameHeader header;
     header.detail = which;
     header.place = place;
@@ -82,7 +82,7 @@ void ShardClient::State::send_replay(const ReplayWindow::Entry& entry) {
   }
   if (entry.refused) return;
   const std::span<const float> all = entry.gradients;
-  const std::size_t at_most = kPieceBytes / bytes_each(options.spec.wire);
+  const std::size_t at_most = ports.piece_bytes() / bytes_each(options.spec.wire);
   std::size_t place = 0;
   do {
     const auto part = all.subspan(place, std::min(at_most, all.size() - place));
@@ -95,19 +95,31 @@ void ShardClient::State::send_replay(const ReplayWindow::Entry& entry) {
 void ShardClient::State::pump() {
   if (!connected || !joined) return;
   if (initial.given && !initial_sent && !body.initialized) send_initial();
-  if (!pump_replay() || !pump_push()) return;
-  if (pull.wanted && !pull.asked) {
-    pull.asked = true;
-    pull.arrived = 0;
-    FrameHeader header;
-    header.sequence = ++pull.id;
-    header.detail = pull.which;
-    send(ServerFrame::kPull, header);
-  }
+  if (!pump_replay()) return;
+  // Ahead of the push, unless the server has that already: it would answer the pull first; or is
+  // still to be sent others, which must not be overtaken.
+  const bool ahead = push_open() && pull.which == 0 && push.sequence == heard_of + 1;
+  if (ahead && ports.both_ways()) ask_for_values(true);
+  if (!pump_push()) return;
+  ask_for_values(false);
   if (leaving && !leave_sent && !push_open() && !pull.wanted) {
     leave_sent = true;
     send(ServerFrame::kLeave);
   }
+}
+
+void ShardClient::State::ask_for_values(bool ahead) {
+  if (!pull.wanted || pull.asked) return;
+  pull.asked = true;
+  pull.arrived = pull.early = 0;
+  FrameHeader header;
+  header.sequence = ++pull.id;
+  header.place = push_open() ? push.sequence : answered;
+  header.detail = pull.which;
+  if (!ahead) return send(ServerFrame::kPull, header);
+  header.type = static_cast<FrameType>(ServerFrame::kPull);
+  header.incarnation = incarnation;
+  ports.send_ahead(header);
 }
 
 bool ShardClient::State::pump_replay() {
@@ -131,7 +143,7 @@ bool ShardClient::State::pump_push() {
   }
   const std::int64_t size = options.spec.size;
   const std::int64_t at_most =
-      static_cast<std::int64_t>(kPieceBytes / bytes_each(options.spec.wire));
+      static_cast<std::int64_t>(ports.piece_bytes() / bytes_each(options.spec.wire));
   FrameHeader header;
   header.sequence = push.sequence;
   header.detail = low_bits(push.base);
@@ -203,6 +215,7 @@ void ShardClient::pull(const ArenaView<float>& into, std::uint32_t which) {
                   .which = which,
                   .id = id,
                   .arrived = 0,
+                  .early = 0,
                   .version = 0,
                   .wanted = true,
                   .asked = false};

@@ -39,6 +39,13 @@ class ClientPorts {
  public:
   virtual ~ClientPorts() = default;
   virtual void send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) = 0;
+  // The same without a payload, and it may overtake what is not on its way yet.
+  virtual void send_ahead(const FrameHeader& header) { send(header, {}, Kept::kCopy); }
+  // What a vector is to be cut into.
+  virtual std::size_t piece_bytes() const { return kPieceBytes; }
+  // Whether values are to come while gradients still go. Within one host, where both ways are the
+  // same processors' work, they would only be in each other's way.
+  virtual bool both_ways() const { return true; }
 };
 
 struct ClientOptions {

@@ -77,8 +77,8 @@ class ParameterClient::Implementation {
     request(
         [this, all] {
           for_each([&](ShardChannel& channel) {
+            channel.pull_parameters();  // which come back while the rest still goes there
             channel.extend_push(all);
-            channel.pull_parameters();
           });
         },
         [](ShardChannel& channel) { return channel.step_done(); });

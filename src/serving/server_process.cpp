@@ -164,6 +164,11 @@ class ServerProcess::Implementation final : private ServerPorts {
     if (found != connections_.end()) found->second.link->send(header, payload, kept);
   }
 
+  std::size_t piece_bytes(ConnectionId to) const override {
+    const auto found = connections_.find(to);
+    return found != connections_.end() ? found->second.link->piece_bytes() : kPieceBytes;
+  }
+
   void model_changes() override {
     for (auto& [id, held] : connections_) held.link->copy_lent();
   }

@@ -127,6 +127,14 @@ void ShardChannel::send(const FrameHeader& header, std::span<const std::byte> pa
   if (link_) link_->send(header, payload, kept);
 }
 
+void ShardChannel::send_ahead(const FrameHeader& header) {
+  if (link_) link_->send_ahead(header);
+}
+
+std::size_t ShardChannel::piece_bytes() const { return link_ ? link_->piece_bytes() : kPieceBytes; }
+
+bool ShardChannel::both_ways() const { return link_ && !link_->local(); }
+
 std::optional<std::span<std::byte>> ShardChannel::place_for(Link&, const FrameHeader& header) {
   return client_.place_for(header);
 }

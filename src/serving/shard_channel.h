@@ -55,6 +55,9 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
  private:
   // ClientPorts
   void send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) override;
+  void send_ahead(const FrameHeader& header) override;
+  std::size_t piece_bytes() const override;
+  bool both_ways() const override;
   // LinkHandler
   std::optional<std::span<std::byte>> place_for(Link& link, const FrameHeader& header) override;
   void frame_arrived(Link& link, const FrameHeader& header,

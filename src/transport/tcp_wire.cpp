@@ -97,7 +97,7 @@ void TcpWire::send(std::shared_ptr<TcpOutgoing> message) {
 void TcpWire::pump() {
   while (!ended_ && !queue_.empty() && link_->unsent() < kWindow) {
     TcpOutgoing& message = *queue_.front();
-    const std::size_t size = std::min<std::size_t>(kMaxPayload, message.bytes().size() - sent_);
+    const std::size_t size = std::min(link_->piece_bytes(), message.bytes().size() - sent_);
     FrameHeader header;
     header.type = kMessage;
     header.detail = message.tag();

@@ -88,6 +88,8 @@ testing::PrivateFolder* LinkConformance::certificates_ = nullptr;
 
 TEST_P(LinkConformance, KnowsWhoIsThereAndHow) {
   make();
+  EXPECT_TRUE(pair_->accepted->local());
+  EXPECT_TRUE(pair_->connected->local());
   EXPECT_EQ(pair_->accepted->peer(), testing::worker(3));
   EXPECT_EQ(pair_->connected->peer(), testing::server(0));
   EXPECT_THAT(pair_->accepted->peer_text(), HasSubstr("worker 3"));
@@ -99,9 +101,22 @@ TEST_P(LinkConformance, KnowsWhoIsThereAndHow) {
 
 TEST_P(LinkConformance, CarriesFramesOfEverySizeInOrder) {
   make_and_listen();
-  const std::vector<std::size_t> sizes = {
-      0,          1, 63, 64, 4095, 4096, 4097, 8191, 8192, 16320, 32768, 65537, kMaxPayload - 1,
-      kMaxPayload};
+  const std::vector<std::size_t> sizes = {0,
+                                          1,
+                                          63,
+                                          64,
+                                          4095,
+                                          4096,
+                                          4097,
+                                          8191,
+                                          8192,
+                                          16320,
+                                          32768,
+                                          65537,
+                                          kRingLongest,
+                                          kRingLongest + 1,
+                                          kMaxPayload - 1,
+                                          kMaxPayload};
   const std::size_t count = 3 * sizes.size();
   for (std::size_t i = 0; i < count; ++i) {
     FrameHeader header{.type = kData, .detail = static_cast<std::uint32_t>(i), .sequence = i};
@@ -153,6 +168,34 @@ TEST_P(LinkConformance, PutsPayloadsWhereTheHandlerWants) {
   ASSERT_TRUE(run_until(io_, [&] { return shown.size() == places.size(); }));
   EXPECT_TRUE(memory == sent);
   for (std::size_t i = 0; i < places.size(); ++i) EXPECT_EQ(shown[i], memory.data() + places[i]);
+}
+
+TEST_P(LinkConformance, SendsAFrameAheadOfAllThatWait) {
+  make_and_listen();
+  constexpr std::size_t kFrames = 60;
+  const Bytes payload = some_bytes(pair_->connected->piece_bytes(), 5);
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    FrameHeader header;
+    header.type = kData;
+    header.sequence = i;
+    pair_->connected->send(header, payload, Kept::kLent);
+  }
+  FrameHeader ahead;
+  ahead.type = kData;
+  ahead.sequence = 1000;
+  pair_->connected->send_ahead(ahead);
+  ASSERT_TRUE(run_until(io_, [&] { return at_server_.frames.size() == kFrames + 1; }));
+  std::size_t next = 0;
+  std::size_t before = 0;  // that one
+  for (const Frame& frame : at_server_.frames) {
+    if (frame.header.sequence == 1000) {
+      before = next;
+      continue;
+    }
+    EXPECT_EQ(frame.header.sequence, next++);
+    EXPECT_TRUE(frame.payload == payload) << next;
+  }
+  EXPECT_LT(before, kFrames / 2);
 }
 
 TEST_P(LinkConformance, AnswersFromWithinACall) {

@@ -62,8 +62,9 @@ class Cluster : public ServerPorts {
     }
   };
 
-  explicit Cluster(JobSpec given, ServerOptions server_options = {})
-      : spec(std::move(given)), options(server_options) {
+  explicit Cluster(JobSpec given, ServerOptions server_options = {},
+                   std::int64_t least_part = ClientOptions().min_part)
+      : spec(std::move(given)), options(server_options), min_part(least_part) {
     const auto size = static_cast<std::size_t>(spec.size);
     initial.assign(size, 0.0F);
     workers.resize(static_cast<std::size_t>(spec.workers));
@@ -93,6 +94,7 @@ class Cluster : public ServerPorts {
     client_options.worker = rank;
     client_options.spec = spec;
     client_options.window_bytes = window_bytes;
+    client_options.min_part = min_part;
     worker->client = std::make_unique<ShardClient>(client_options, *worker);
   }
 
@@ -247,8 +249,9 @@ class Cluster : public ServerPorts {
     worker.steps.push_back(
         {.gradients = worker.gradients, .base = worker.client->version(), .outcome = {}});
     worker.client->begin_push(worker.gradients);
+    if (ahead) worker.client->pull(worker.values);
     for (int part = 1; part <= parts; ++part) worker.client->extend_push(spec.size * part / parts);
-    worker.client->pull(worker.values);
+    if (!ahead) worker.client->pull(worker.values);
     worker.phase = Worker::Phase::kPushing;
   }
 
@@ -289,6 +292,7 @@ class Cluster : public ServerPorts {
   // ServerPorts
   void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
             Kept kept) override {
+    ++sent[static_cast<ServerFrame>(header.type)];
     Worker& worker = at(owner.at(to));
     if (worker.connection == to) worker.to_worker.push_back(parcel(header, payload, kept));
   }
@@ -317,6 +321,7 @@ class Cluster : public ServerPorts {
 
   JobSpec spec;
   ServerOptions options;
+  std::int64_t min_part;
   std::size_t window_bytes = std::size_t{256} << 20;
   std::unique_ptr<ParameterServer> server;
   std::vector<std::unique_ptr<Worker>> workers;
@@ -327,7 +332,9 @@ class Cluster : public ServerPorts {
   std::deque<ServerSnapshot> persisting;
   std::optional<ServerSnapshot> durable;
   bool auto_persist = true;
-  int parts = 1;  // in which a push becomes ready
+  int parts = 1;       // in which a push becomes ready
+  bool ahead = false;  // values are asked for before the push
+  std::map<ServerFrame, int> sent;
   std::vector<std::string> lines, errors;
   std::vector<Rank> closing;
   int changes = 0;

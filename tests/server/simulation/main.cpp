@@ -38,6 +38,7 @@ constexpr NamedBug kBugs[] = {
     {"no-fencing", PlantedBug::kNoFencing},
     {"sequence-restarts", PlantedBug::kSequenceRestarts},
     {"dead-pins-clock", PlantedBug::kDeadPinsClock},
+    {"stale-draft", PlantedBug::kStaleDraft},
 };
 
 struct Totals {

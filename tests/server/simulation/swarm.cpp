@@ -95,6 +95,11 @@ Swarm draw_swarm(Seed seed) {
   }
   if (one_in(random, 2)) swarm.early_look = random.uniform(0.1, 1);
   if (one_in(random, 2)) swarm.evict_unconnected = swarm.evict_after;
+  if (!one_in(random, 3)) {
+    swarm.ahead = random.uniform(0.1, 1);
+    swarm.min_part = between(random, 1, 4);
+    swarm.draft_stretch = static_cast<std::size_t>(between(random, 1, 8));
+  }
   return swarm;
 }
 

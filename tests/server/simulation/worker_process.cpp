@@ -67,6 +67,10 @@ void WorkerProcess::drive() {
 
 void WorkerProcess::pull(std::uint32_t which) {
   phase_ = Phase::kPulling;
+  ask(which);
+}
+
+void WorkerProcess::ask(std::uint32_t which) {
   std::fill(values_.begin(), values_.end(), std::numeric_limits<float>::quiet_NaN());
   client_.pull(values_, which);
 }
@@ -116,19 +120,32 @@ void WorkerProcess::begin_push() {
   }
   make_gradient(world_.seed(), rank_, push_, gradients_);
   const bool poisoned = world_.chance(world_.swarm().poison);
-  if (poisoned) gradients_[0] = std::numeric_limits<float>::quiet_NaN();
+  if (poisoned) {  // at the beginning, or further on where nobody looks for this worker's marks
+    const int other = (rank_ + 1) % world_.swarm().workers;
+    const bool later = other != rank_ && world_.chance(0.5);
+    gradients_[later ? static_cast<std::size_t>(1 + other * kElementsEach) : 0] =
+        std::numeric_limits<float>::quiet_NaN();
+  }
   world_.oracle().push_begun(index_, push_, poisoned);
   client_.begin_push(gradients_);
   phase_ = Phase::kPushing;
   sent_ = 0;
+  asked_ = false;
   continue_push();
 }
 
 void WorkerProcess::continue_push() {
   const auto size = static_cast<std::int64_t>(gradients_.size());
-  sent_ = world_.chance(0.6) ? size : std::min<std::int64_t>(size, sent_ + 1 + world_.draw(20));
+  if (!asked_ && world_.chance(world_.swarm().ahead)) {
+    asked_ = true;
+    ask(0);
+  }
+  const std::int64_t next = sent_ + 1 + world_.draw(asked_ ? 5 : 20);
+  sent_ = world_.chance(asked_ ? 0.1 : 0.6) ? size : std::min(size, next);
   client_.extend_push(sent_);
-  if (sent_ == size) {
+  if (sent_ == size && asked_) {
+    phase_ = Phase::kPulling;
+  } else if (sent_ == size) {
     const Swarm& swarm = world_.swarm();
     const bool last = rank_ < swarm.last_looks && swarm.total_updates == 0 &&
                       steps_ + 1 >= swarm.steps && world_.chance(swarm.early_look);

@@ -47,6 +47,7 @@ class WorkerProcess final : public ClientPorts {
  private:
   void drive();
   void pull(std::uint32_t which = 0);
+  void ask(std::uint32_t which);
   void pull_answered();
   void begin_push();
   void continue_push();
@@ -63,6 +64,7 @@ class WorkerProcess final : public ClientPorts {
   std::vector<float> initial_;
   int push_ = -1;  // the number of the one under way
   std::int64_t sent_ = 0;
+  bool asked_ = false;   // for the values after that push
   bool looked_ = false;  // the last look has been asked for
   int steps_ = 0;        // done, by this worker's earlier processes too
   int values_boot_ = 0;

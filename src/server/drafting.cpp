@@ -1,0 +1,154 @@
+// An update that takes shape while its gradients are still coming in, and the values that are sent
+// of it ahead of time: so the way to the server and the way back are used at once.
+//
+// A draft is nobody's model. It becomes the model in one step, when the last gradient is there and
+// all that it was made of counts; whatever happens meanwhile, an update of others, a number that is
+// not finite, somebody who goes, it is forgotten and the update made as if it had never been. The
+// workers take what they are sent of it for values only once they are told that it stands.
+#include <algorithm>
+
+#include "server/numbers.h"
+#include "server/planted.h"
+#include "server/server_state.h"
+#include "server/wire_format.h"
+
+namespace cohort {
+namespace {
+
+bool pulls_ahead(const Member& member) {
+  return member.pull && member.connection && member.pull->which == 0 &&
+         member.pull->after == member.push.sequence && member.push.arrived > 0 &&
+         !member.push.whole;
+}
+
+}  // namespace
+
+// Whose gradients the next update will be made of, if all goes on as it looks now. Nobody: that
+// cannot be told, or nobody waits for its values.
+std::vector<Rank> ParameterServer::State::drafters(const Member& member) const {
+  if (spec->wire != WireFormat::kFloat32 || spec->delay_compensation > 0 || !initialized ||
+      recovering || finished_training()) {
+    return {};
+  }
+  std::vector<Rank> ranks;
+  bool awaited = false;
+  if (spec->mode != ServerMode::kSync) {
+    if (others_push(member.worker)) return {};
+    ranks = {member.worker};
+    awaited = pulls_ahead(member);
+  } else if (spec->backup_workers == 0) {
+    for (const Member& each : members->all()) {
+      if (!each.was_present) return {};
+      if (!each.live() || each.done()) continue;
+      if (each.push.arrived == 0 || each.push.base != model->version()) return {};
+      ranks.push_back(each.worker);
+      awaited = awaited || pulls_ahead(each);
+    }
+  }
+  for (const Rank rank : ranks) {
+    if (!members->at(rank).push.finite) return {};
+  }
+  return awaited ? ranks : std::vector<Rank>();
+}
+
+// Of two that push at once one would be sent its values in vain.
+bool ParameterServer::State::others_push(Rank worker) const {
+  return std::any_of(members->all().begin(), members->all().end(), [&](const Member& other) {
+    return other.worker != worker && other.push.arrived > 0 && !COHORT_PLANTED(kStaleDraft);
+  });
+}
+
+bool ParameterServer::State::draft_holds() const {
+  if (!draft) return false;
+  if (draft->version != model->version() && !COHORT_PLANTED(kStaleDraft)) return false;
+  return std::all_of(draft->parts.begin(), draft->parts.end(), [&](const Draft::Part& part) {
+    const Member& member = members->at(part.worker);
+    return member.live() && member.incarnation == part.incarnation &&
+           member.push.sequence == part.sequence && member.push.finite &&
+           member.push.arrived >= static_cast<std::int64_t>(model->drafted());
+  });
+}
+
+void ParameterServer::State::look_at_draft(const Member& member) {
+  if (draft && !draft_holds()) draft.reset();
+  if (!draft) {
+    const std::vector<Rank> ranks = drafters(member);
+    if (ranks.empty()) return;
+    ports.model_changes();  // the second copy may have been the model
+    model->begin_draft(1.0 / static_cast<double>(ranks.size()));
+    draft = Draft{.parts = {}, .version = model->version()};
+    for (const Rank rank : ranks) {
+      Member& each = members->at(rank);
+      draft->parts.push_back({rank, each.incarnation, each.push.sequence});
+      if (each.pull) each.pull->early = 0;
+    }
+  }
+  if (spec->mode != ServerMode::kSync && others_push(draft->parts.front().worker)) return;
+  auto ready = static_cast<std::size_t>(spec->size);
+  for (const Draft::Part& part : draft->parts) {
+    ready = std::min(ready, static_cast<std::size_t>(members->at(part.worker).push.arrived));
+  }
+  do {
+    for (const Draft::Part& part : draft->parts) send_early(members->at(part.worker));
+  } while (model->drafted() + options.draft_stretch <= ready && extend_draft());
+}
+
+// By one stretch; false when its gradients cannot be used, and with it the draft.
+bool ParameterServer::State::extend_draft() {
+  const std::size_t place = model->drafted();
+  const std::size_t count =
+      std::min(options.draft_stretch, static_cast<std::size_t>(spec->size) - place);
+  std::span<float> sum =
+      std::span(members->at(draft->parts.front().worker).push.gradients).subspan(place, count);
+  if (draft->parts.size() > 1) {
+    stretch.assign(sum.begin(), sum.end());
+    sum = stretch;
+    for (std::size_t i = 1; i < draft->parts.size(); ++i) {
+      const Member& other = members->at(draft->parts[i].worker);
+      add_to(sum, std::span(other.push.gradients).subspan(place, count));
+    }
+    if (!all_finite(sum)) {
+      draft.reset();
+      return false;
+    }
+  }
+  model->extend_draft(sum);
+  return true;
+}
+
+void ParameterServer::State::send_early(Member& member) {
+  if (!pulls_ahead(member) || !in_bounds(member, member.clock + 1)) return;
+  const std::size_t at_most = ports.piece_bytes(*member.connection) / sizeof(float);
+  const std::span<const float> values = model->draft();
+  for (std::size_t& place = member.pull->early; place < values.size();) {
+    const auto part = values.subspan(place, std::min(at_most, values.size() - place));
+    FrameHeader header;
+    header.sequence = member.pull->id;
+    header.place = place;
+    header.detail = low_bits(draft->version + 1);
+    place += part.size();
+    send(member, ServerFrame::kEarlyValues, header, std::as_bytes(part), Kept::kLent);
+  }
+}
+
+// Whether the update by exactly these was drafted: then it is made now.
+bool ParameterServer::State::adopt_draft(const std::vector<Rank>& ranks) {
+  const bool fits =
+      draft_holds() &&
+      std::equal(ranks.begin(), ranks.end(), draft->parts.begin(), draft->parts.end(),
+                 [](Rank rank, const Draft::Part& part) { return rank == part.worker; });
+  while (fits && draft && model->drafted() < static_cast<std::size_t>(spec->size)) extend_draft();
+  if (!fits || !draft) {
+    if (!COHORT_PLANTED(kStaleDraft)) draft.reset();
+    return false;
+  }
+  draft.reset();
+  model->adopt_draft();
+  for (const Rank rank : ranks) {
+    Member& member = members->at(rank);
+    if (member.pull && member.pull->early > 0) member.pull->stands_at = model->version();
+  }
+  return true;
+}
+
+}  // namespace cohort
