@@ -28,6 +28,7 @@ nlohmann::json to_json(const ServerReport& report, int index) {
   return {{"server", index},
           {"reason", report.reason},
           {"updates", counters.updates},
+          {"drafted", counters.drafted},
           {"pushes", counters.pushes},
           {"duplicates", counters.duplicates},
           {"dropped", counters.dropped},

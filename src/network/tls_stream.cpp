@@ -18,6 +18,8 @@ namespace {
 constexpr std::size_t kRecordsAtOnce = 34;  // in one call to the system: a long frame
 constexpr std::size_t kMostExpected = 512 << 10;
 constexpr std::size_t kPartsOfARecord = 8;
+// As many in a row that hold no data: more would only keep this end busy.
+constexpr int kMostEmptyRecords = 32;
 // A record of this length or less may be something else than data, and is looked at first.
 constexpr std::size_t kShort = 64;
 
@@ -102,6 +104,7 @@ class TlsStream final : public Stream {
   Passage in_;
   std::vector<std::byte> opened_;         // of a record that did not fit, or was looked at
   std::span<const std::byte> left_ = {};  // of that
+  int empty_records_ = 0;                 // in a row
   int expected_ = 1;
   std::optional<Identity> certified_;
   std::optional<IoResult> last_;  // an end or a failure, once there was one
@@ -296,6 +299,8 @@ void TlsStream::open_next(std::size_t length, Room& room) {
   } else {
     left_ = place.first(content);
   }
+  empty_records_ = type == RecordType::kData && content > 0 ? 0 : empty_records_ + 1;
+  if (!last_ && empty_records_ > kMostEmptyRecords) fail("TLS: records that hold nothing");
 }
 
 IoResult TlsStream::read(std::span<std::byte> first, std::span<std::byte> second) {

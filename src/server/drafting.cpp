@@ -26,8 +26,8 @@ bool pulls_ahead(const Member& member) {
 // Whose gradients the next update will be made of, if all goes on as it looks now. Nobody: that
 // cannot be told, or nobody waits for its values.
 std::vector<Rank> ParameterServer::State::drafters(const Member& member) const {
-  if (spec->wire != WireFormat::kFloat32 || spec->delay_compensation > 0 || !initialized ||
-      recovering || finished_training()) {
+  if (no_drafts || spec->wire != WireFormat::kFloat32 || spec->delay_compensation > 0 ||
+      !initialized || recovering || finished_training()) {
     return {};
   }
   std::vector<Rank> ranks;
@@ -35,7 +35,7 @@ std::vector<Rank> ParameterServer::State::drafters(const Member& member) const {
   if (spec->mode != ServerMode::kSync) {
     if (others_push(member.worker)) return {};
     ranks = {member.worker};
-    awaited = pulls_ahead(member);
+    awaited = pulls_ahead(member) && in_bounds(member, member.clock + 1);
   } else if (spec->backup_workers == 0) {
     for (const Member& each : members->all()) {
       if (!each.was_present) return {};
@@ -64,8 +64,8 @@ bool ParameterServer::State::draft_holds() const {
   return std::all_of(draft->parts.begin(), draft->parts.end(), [&](const Draft::Part& part) {
     const Member& member = members->at(part.worker);
     return member.live() && member.incarnation == part.incarnation &&
-           member.push.sequence == part.sequence && member.push.finite &&
-           member.push.arrived >= static_cast<std::int64_t>(model->drafted());
+           member.push.sequence == part.sequence && member.push.cleared == part.cleared &&
+           member.push.finite;
   });
 }
 
@@ -75,11 +75,17 @@ void ParameterServer::State::look_at_draft(const Member& member) {
     const std::vector<Rank> ranks = drafters(member);
     if (ranks.empty()) return;
     ports.model_changes();  // the second copy may have been the model
-    model->begin_draft(1.0 / static_cast<double>(ranks.size()));
+    if (!model->begin_draft(1.0 / static_cast<double>(ranks.size()))) {
+      no_drafts = true;
+      ports.log(
+          "there is no memory for a second copy of the model: values are sent when all "
+          "gradients are there");
+      return;
+    }
     draft = Draft{.parts = {}, .version = model->version()};
     for (const Rank rank : ranks) {
       Member& each = members->at(rank);
-      draft->parts.push_back({rank, each.incarnation, each.push.sequence});
+      draft->parts.push_back({rank, each.incarnation, each.push.sequence, each.push.cleared});
       if (each.pull) each.pull->early = 0;
     }
   }
@@ -144,6 +150,7 @@ bool ParameterServer::State::adopt_draft(const std::vector<Rank>& ranks) {
   }
   draft.reset();
   model->adopt_draft();
+  ++counters.drafted;
   for (const Rank rank : ranks) {
     Member& member = members->at(rank);
     if (member.pull && member.pull->early > 0) member.pull->stands_at = model->version();

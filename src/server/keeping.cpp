@@ -71,20 +71,17 @@ void read_member(const json& object, Member& member) {
 json to_json(const ServerCounters& counters) {
   json staleness = json::array();
   for (const auto& [age, pushes] : counters.staleness) staleness.push_back({age, pushes});
-  return {{"updates", counters.updates},
-          {"pushes", counters.pushes},
-          {"duplicates", counters.duplicates},
-          {"dropped", counters.dropped},
-          {"rejected", counters.rejected},
-          {"fenced", counters.fenced},
-          {"evictions", counters.evictions},
-          {"lost", counters.lost},
-          {"staleness", staleness}};
+  return {{"updates", counters.updates}, {"drafted", counters.drafted},
+          {"pushes", counters.pushes},   {"duplicates", counters.duplicates},
+          {"dropped", counters.dropped}, {"rejected", counters.rejected},
+          {"fenced", counters.fenced},   {"evictions", counters.evictions},
+          {"lost", counters.lost},       {"staleness", staleness}};
 }
 
 ServerCounters counters_from(const json& object) {
   ServerCounters counters;
   counters.updates = object.at("updates").get<std::uint64_t>();
+  counters.drafted = object.value("drafted", std::uint64_t{0});  // not in older ones
   counters.pushes = object.at("pushes").get<std::uint64_t>();
   counters.duplicates = object.at("duplicates").get<std::uint64_t>();
   counters.dropped = object.at("dropped").get<std::uint64_t>();

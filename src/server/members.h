@@ -36,7 +36,9 @@ struct StagedPush {
   bool finite = true;
   bool whole = false;
 
-  void clear() { arrived = 0, whole = false, finite = true; }
+  std::uint64_t cleared = 0;  // how often
+
+  void clear() { arrived = 0, whole = false, finite = true, ++cleared; }
 };
 
 // kSync, after a restart: "my next push was made into a round by these".

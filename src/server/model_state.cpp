@@ -1,6 +1,7 @@
 #include "server/model_state.h"
 
 #include <algorithm>
+#include <new>
 
 #include "core/error.h"
 #include "core/simd.h"
@@ -93,13 +94,21 @@ std::span<const float> ModelState::settle(std::size_t count) {
   return std::span<const float>(parameters_).first(count);
 }
 
-void ModelState::begin_draft(double scale) {
+bool ModelState::begin_draft(double scale) {
   settle();
   if (draft_parameters_.empty()) {
-    draft_parameters_.resize(parameters_.size());
-    draft_slots_.assign(slots_.size(), AlignedVector<float>(parameters_.size()));
+    try {
+      AlignedVector<float> parameters(parameters_.size());
+      std::vector<AlignedVector<float>> slots;
+      for (std::size_t i = 0; i < slots_.size(); ++i) slots.emplace_back(parameters_.size());
+      draft_parameters_.swap(parameters);
+      draft_slots_.swap(slots);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
   }
   drafting_ = {.gradients = {}, .scalars = scalars(scale), .done = 0};
+  return true;
 }
 
 void ModelState::extend_draft(std::span<const float> gradients) {

@@ -1,6 +1,7 @@
 // A server's share of the model: parameters, the optimizer's vectors, and how they are updated.
 //
-// The memory of the arena never moves: frames are received into it and sent out of it.
+// The memory of the arena is never given back: frames are received into it and sent out of it. It
+// is there twice once there has been a draft, and by turns the model's.
 //
 // An update takes effect by and by: settle() brings a stretch up to date, so that values can be
 // sent while they are warm and the rest is still being computed. Nobody can see the difference:
@@ -39,8 +40,8 @@ class ModelState {
   void apply(std::span<const float> gradients, double scale);
 
   // The same in a second copy, while the gradients come in: the model is what it was until
-  // adopt_draft(). begin_draft() forgets the draft before; whoever uses drafts has them twice.
-  void begin_draft(double scale);
+  // adopt_draft(). begin_draft() forgets the draft before; false: there is no memory for it.
+  bool begin_draft(double scale);
   void extend_draft(std::span<const float> gradients);  // the next ones of the arena
   std::size_t drafted() const { return drafting_.done; }
   std::span<const float> draft() const {  // the parameters, as far as they are drafted

@@ -53,7 +53,7 @@ class ServerPorts {
  public:
   virtual ~ServerPorts() = default;
 
-  // kLent: the bytes are those of the model and stay until model_changes().
+  // kLent: the bytes are those of the model, or of its second copy, and stay until model_changes().
   virtual void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
                     Kept kept) = 0;
   // What a vector is to be cut into.
@@ -90,6 +90,7 @@ struct ServerOptions {
 // Counted since the beginning of the job, crashes included.
 struct ServerCounters {
   std::uint64_t updates = 0;     // made to the model
+  std::uint64_t drafted = 0;     // of these, computed while their gradients came in
   std::uint64_t pushes = 0;      // that are in the model
   std::uint64_t duplicates = 0;  // that were in it already
   std::uint64_t dropped = 0;     // too late for their round

@@ -43,7 +43,7 @@ bool ParameterServer::State::may_read(const Member& member) const {
 
 bool ParameterServer::State::in_bounds(const Member& member, std::uint64_t clock) const {
   if (spec->mode != ServerMode::kBounded || !member.live()) return true;
-  const std::uint64_t smallest = members->min_clock().value_or(clock);
+  const std::uint64_t smallest = members->min_clock(member.worker).value_or(clock);
   return clock <= smallest || clock - smallest <= static_cast<std::uint64_t>(spec->staleness);
 }
 

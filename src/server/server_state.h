@@ -48,6 +48,7 @@ struct ParameterServer::State {
       Rank worker = 0;
       std::uint64_t incarnation = 0;
       std::uint64_t sequence = 0;  // of its push
+      std::uint64_t cleared = 0;   // of the memory that holds it
     };
     std::vector<Part> parts;    // in the order of ranks
     std::uint64_t version = 0;  // that it would follow
@@ -163,6 +164,7 @@ struct ParameterServer::State {
   bool recovering = false;  // kSync: rounds made before the restart are still to be repeated
   Bytes scratch;            // for formats that are not the arena's
   std::optional<Draft> draft;
+  bool no_drafts = false;        // for want of memory
   AlignedVector<float> stretch;  // a sum of some of its gradients
 
   std::uint64_t snapshot_id = 0;  // of the last one made

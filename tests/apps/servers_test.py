@@ -273,10 +273,10 @@ class Network(ServersTest):
         server.address = line.split()[1]
         return server
 
-    def worker_on(self, hosts, server, *arguments, **variables):
+    def worker_on(self, hosts, server, *arguments, settings=None, **variables):
         return self.start_on(hosts, 1, "train", "--method", "parameter-server", "--servers",
-                             server.address, "--workers", 1, "--rank", 0, *self.SETTINGS,
-                             *arguments, **variables)
+                             server.address, "--workers", 1, "--rank", 0,
+                             *(settings or self.SETTINGS), *arguments, **variables)
 
     def assert_refused(self, process, words):
         _, err = process.communicate(timeout=60)
@@ -296,6 +296,22 @@ class Network(ServersTest):
             self.finish([self.worker_on(hosts, server, COHORT_TOKEN=token)])
             self.assertEqual(server.wait(20), 0)
             self.assertEqual(json.loads(server.stdout.read())["pushes"], 10)
+
+    def test_values_that_come_back_early_are_the_same(self):
+        """A model of several pieces: between hosts, and on one, where it has no drafts."""
+        token = self.cohort("token").stdout.strip()
+        large = changed(SMALL, model="mlp-4096", iterations=4, batch=8, momentum="0.9")
+        with two_hosts(self.folder) as hosts:
+            hosts.slow_down("1gbit")  # or there is little left to do when the last gradient is there
+            server = self.serve_on(hosts, COHORT_TOKEN=token)
+            self.finish([self.worker_on(hosts, server, "--name", "far", "--quiet", settings=large,
+                                        COHORT_TOKEN=token)])
+            self.assertEqual(server.wait(20), 0)
+            self.assertEqual(json.loads(server.stdout.read())["drafted"], 4)
+        server = self.serve()
+        self.finish([self.worker(0, [server], *large, "--quiet", workers=1, name="near")])
+        self.assertEqual(self.ended(server)["drafted"], 0)
+        self.assert_same_weights(self.folder / "runs" / "far", self.folder / "runs" / "near")
 
     def test_certificates_let_each_in_as_itself(self):
         self.cohort("token", "--tls-dir", "tls", "--job", "a", "--servers", 1, "--workers", 1)

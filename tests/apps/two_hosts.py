@@ -68,6 +68,16 @@ class TwoHosts:
             raise AssertionError(f"{arguments} took longer than {timeout} s\n{out}\n{err}")
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
+    def slow_down(self, rate):
+        """So much each way, such as "1gbit"; skips the test where the system cannot."""
+        for name in self.names:
+            done = subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", "pair", "root", "tbf",
+                                   "rate", rate, "burst", "256kb", "latency", "100ms"],
+                                  timeout=20, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
+            if done.returncode != 0:
+                raise unittest.SkipTest(f"two hosts: no slow link here: {done.stderr}".strip())
+
     def disconnect(self):
         """Pulls the cable."""
         ip("-n", self.names[1], "link", "set", "pair", "down")

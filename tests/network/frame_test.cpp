@@ -72,7 +72,7 @@ std::array<std::byte, kFrameHeaderBytes> sealed(const FrameHeader& header) {
 TEST(FrameHeader, IsLaidOutAsTheProtocolSays) {
   const auto bytes = sealed(sample());
   const unsigned char expected[60] = {
-      'C',  'H',  'R',  'T',  1,    0,    0x22, 0x21, 0x24, 0x23, 0x01, 0x00, 0x34, 0x33, 0x32,
+      'C',  'H',  'R',  'T',  2,    0,    0x22, 0x21, 0x24, 0x23, 0x01, 0x00, 0x34, 0x33, 0x32,
       0x31, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,   13,
       14,   15,   0x48, 0x47, 0x46, 0x45, 0x44, 0x43, 0x42, 0x41, 0x58, 0x57, 0x56, 0x55, 0x54,
       0x53, 0x52, 0x51, 0x68, 0x67, 0x66, 0x65, 0x64, 0x63, 0x62, 0x61, 0x74, 0x73, 0x72, 0x71};
@@ -101,8 +101,8 @@ std::string refusal_of(std::array<std::byte, kFrameHeaderBytes> bytes) {
 TEST(FrameHeader, IsRefusedForWhatItSays) {
   auto bytes = sealed(sample());
   EXPECT_EQ(refusal_of(bytes), "");
-  put_number(bytes.data() + 4, std::uint16_t{2});
-  EXPECT_THAT(refusal_of(bytes), HasSubstr("version 2"));
+  put_number(bytes.data() + 4, std::uint16_t{9});
+  EXPECT_THAT(refusal_of(bytes), HasSubstr("version 9"));
   bytes = sealed(sample());
   put_number(bytes.data() + 8, kMaxPayload);
   EXPECT_EQ(refusal_of(bytes), "");

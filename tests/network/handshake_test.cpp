@@ -72,10 +72,10 @@ TEST(Handshake, TellsNothingToWhoDoesNotKnowTheJob) {
 
 TEST(Handshake, TellsAMemberOfTheJobWhatIsWrong) {
   const FrameHeader header{.type = kHello, .job = job_id_of("test")};
-  const Refusal newer = refusal_of(frame_bytes(header, payload_of(hello()), 2));
+  const Refusal newer = refusal_of(frame_bytes(header, payload_of(hello()), 8));
   EXPECT_EQ(newer.kind, "wrong version");
   EXPECT_TRUE(newer.tell);
-  EXPECT_THAT(newer.detail, HasSubstr("version 2"));
+  EXPECT_THAT(newer.detail, HasSubstr("version 8"));
 
   Greeting other = hello();
   other.peer = server(1);

@@ -127,7 +127,7 @@ TEST_F(ListenerTest, TellsMembersOfTheJobWhyTheyAreNotWelcome) {
   const Bytes good = hello_bytes(worker(0), server(0));
   const FrameHeader header{.type = kHello, .job = job_id_of("test")};
   const auto payload = std::span(good).subspan(kFrameHeaderBytes);
-  expect_told(frame_bytes(header, payload, 2), "wrong version", "version 2");
+  expect_told(frame_bytes(header, payload, 9), "wrong version", "version 9");
   expect_told(hello_bytes(worker(0), server(1)), "wrong address", "this is server 0");
   expect_told(hello_bytes(worker(5), server(0)), "not admitted", "only 4 workers");
   Bytes lying = frame_bytes(header, Bytes(17));
@@ -303,7 +303,7 @@ TEST_F(MemberGoneMad, LosesItsLinkWithAReason) {
   // A heartbeat with a payload is none.
   EXPECT_THAT(lost_after(frame_bytes({.type = kHeartbeat, .job = data.job}, Bytes(9))),
               HasSubstr("a frame of type 4"));
-  EXPECT_THAT(lost_after(frame_bytes(data, {}, 2)), HasSubstr("version 2"));
+  EXPECT_THAT(lost_after(frame_bytes(data, {}, 9)), HasSubstr("version 9"));
   Bytes oversize = frame_bytes(data);
   put_number(oversize.data() + 8, std::uint32_t{kMaxPayload + 1});
   put_number(oversize.data() + 60, crc32c(std::span(oversize).first(60)));

@@ -346,6 +346,22 @@ TEST_P(RecordsWithOpenSsl, GoOnWithNewKeysWhenAskedFor) {
   }
 }
 
+TEST_P(RecordsWithOpenSsl, DoNotKeepThisEndBusyWithNothing) {
+  Bytes place(10);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(SSL_key_update(peer_.get(), SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+    ASSERT_EQ(SSL_do_handshake(peer_.get()), 1);
+  }
+  EXPECT_EQ(stream_->read(place, {}).status, IoResult::Status::kWantRead);
+  expect_both_understand(3);
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_EQ(SSL_key_update(peer_.get(), SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+    ASSERT_EQ(SSL_do_handshake(peer_.get()), 1);
+  }
+  EXPECT_EQ(stream_->read(place, {}).status, IoResult::Status::kFailed);
+  EXPECT_THAT(stream_->failure(), HasSubstr("hold nothing"));
+}
+
 TEST_P(RecordsWithOpenSsl, EndWithItsFarewell) {
   SSL_shutdown(peer_.get());
   Bytes place(10);

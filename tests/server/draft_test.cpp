@@ -68,6 +68,7 @@ TEST(Drafts, ComeToTheSameBitsAsOrdinaryUpdates) {
       EXPECT_EQ(ordinary.sent[ServerFrame::kEarlyValues], 0);
       EXPECT_GE(ahead.sent[ServerFrame::kEarlyValues], 5 * 8 * workers);
       EXPECT_EQ(ahead.server->version(), 5U);
+      EXPECT_EQ(ahead.server->counters().drafted, 5U);
       EXPECT_EQ(state_of(ahead, slots), state_of(ordinary, slots)) << optimizer << workers;
       EXPECT_EQ(ahead.at(0).values, values_of(ahead));
       EXPECT_THAT(ahead.errors, IsEmpty());
