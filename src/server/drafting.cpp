@@ -15,10 +15,10 @@
 namespace cohort {
 namespace {
 
+// Its own push may be whole already, and wait for others.
 bool pulls_ahead(const Member& member) {
   return member.pull && member.connection && member.pull->which == 0 &&
-         member.pull->after == member.push.sequence && member.push.arrived > 0 &&
-         !member.push.whole;
+         member.pull->after == member.push.sequence && member.push.arrived > 0;
 }
 
 }  // namespace

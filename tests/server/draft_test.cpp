@@ -76,6 +76,26 @@ TEST(Drafts, ComeToTheSameBitsAsOrdinaryUpdates) {
   }
 }
 
+TEST(Drafts, GoOnForAWorkerThatHasPushedAllAndWaits) {
+  Cluster cluster(counting(2, ServerMode::kSync), in_small_stretches(), 1);
+  count_pushes(cluster);
+  prepare(cluster, true);
+  for (const Rank rank : {0, 1}) cluster.start_step(rank);
+  while (cluster.deliver_to_server(0)) continue;
+  EXPECT_EQ(cluster.sent[ServerFrame::kEarlyValues], 0);
+  const auto on_the_way = [&] { return cluster.at(0).to_worker.size(); };
+  const std::size_t before = on_the_way();
+  for (int frame = 0; frame < 5; ++frame) cluster.deliver_to_server(1);
+  EXPECT_GT(on_the_way(), before);
+  cluster.settle();
+  for (const Rank rank : {0, 1}) {
+    EXPECT_TRUE(cluster.end_step(rank));
+    EXPECT_EQ(cluster.at(rank).values, values_of(cluster));
+  }
+  EXPECT_EQ(cluster.server->counters().drafted, 1U);
+  EXPECT_THAT(cluster.errors, IsEmpty());
+}
+
 TEST(Drafts, CostNoFurtherFrameWhereAPushIsOne) {
   Cluster cluster(job(1, ServerMode::kAsync));
   cluster.ahead = true;
