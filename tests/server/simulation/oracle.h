@@ -77,9 +77,10 @@ class Oracle {
     bool poisoned = false;
     int first_boot = 0;  // that it was sent to
     Time applied_at = 0;
-    bool refused = false;  // the server has said that it is in no model
-    int refused_in = -1;   // the boot that said so last
-    int vanished_in = -1;  // the boot that began without it, though it had been in the model
+    bool acknowledged = false;  // the server has said that it is in the model
+    bool refused = false;       // or that it is in none
+    int refused_in = -1;        // the boot that said so last
+    int vanished_in = -1;       // the boot that began without it, though it had been in the model
   };
   struct Process {
     Rank rank = 0;

@@ -25,7 +25,9 @@ void Oracle::check_promise(const Promise& promise) const {
     if (each.sequence <= promise.applied_to && digits_[at(promise.rank)][at(push)] == 0) {
       fail(Breach::kLost, push_text(promise.rank, push) + " is acknowledged and not in the model");
     }
-    if (each.sequence <= promise.durable_to && durable_digits_[at(promise.rank)][at(push)] == 0) {
+    // Of one that nobody has been told of, since its connection was gone, the refusal is durable.
+    if (each.acknowledged && each.sequence <= promise.durable_to &&
+        durable_digits_[at(promise.rank)][at(push)] == 0) {
       fail(Breach::kLost, push_text(promise.rank, push) + " is called durable and is not on disk");
     }
   }
@@ -50,7 +52,10 @@ void Oracle::server_sent(int process, const FrameHeader& header, std::span<const
     case ServerFrame::kFenced:
       return on_fenced(to, header.incarnation, now);
     case ServerFrame::kAck:
-      if (Push* push = find(to.rank, header.incarnation, header.sequence)) push->refused = false;
+      if (Push* push = find(to.rank, header.incarnation, header.sequence)) {
+        push->refused = false;
+        push->acknowledged = true;
+      }
       promises_.push_back({to.rank, header.incarnation, header.sequence, header.place});
       return;
     case ServerFrame::kDurable:
