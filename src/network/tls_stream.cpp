@@ -86,6 +86,7 @@ class TlsStream final : public Stream {
   void begin_records();
 
   IoResult fail(const std::string& why);
+  IoResult end();
   bool receive(bool& dry);
   void open_next(std::size_t record, Room& room);
   void take_message(RecordType type, std::span<const std::byte> content);
@@ -97,7 +98,6 @@ class TlsStream final : public Stream {
   std::shared_ptr<const TlsContext::State> state_;
   TlsWire wire_;
   OpenSslConnection ssl_;  // until the handshake is over
-  bool at_handshake_ = true;
   std::optional<RecordKeys> sealing_;
   std::optional<RecordKeys> opening_;
   Passage out_;
@@ -127,7 +127,7 @@ TlsStream::TlsStream(std::shared_ptr<const TlsContext::State> state, int descrip
 }
 
 std::string TlsStream::why_failed() {
-  if (at_handshake_ && wire_.allowance == 0) return "it says too much before TLS is set up";
+  if (wire_.allowance == 0) return "it says too much before TLS is set up";
   const unsigned long code = ERR_peek_error();
   distrusted_ = code != 0;
   const long verdict = SSL_get_verify_result(ssl_.get());
@@ -135,7 +135,7 @@ std::string TlsStream::why_failed() {
     ERR_clear_error();
     return "it has another token";
   }
-  if (at_handshake_ && !state_->by_token && verdict != X509_V_OK) {
+  if (!state_->by_token && verdict != X509_V_OK) {
     ERR_clear_error();
     return std::string("its certificate is not accepted: ") +
            X509_verify_cert_error_string(verdict);
@@ -151,13 +151,9 @@ IoResult TlsStream::outcome(int result) {
     case SSL_ERROR_WANT_WRITE:
       return {IoResult::Status::kWantWrite, 0};
     case SSL_ERROR_ZERO_RETURN:
-      last_ = IoResult{IoResult::Status::kEnd, 0};
-      failure_ = "it closed the connection";
-      return *last_;
+      return end();
     default:
-      failure_ = why_failed();
-      last_ = IoResult{IoResult::Status::kFailed, 0};
-      return *last_;
+      return fail(why_failed());
   }
 }
 
@@ -176,6 +172,12 @@ std::string TlsStream::check_peer() {
 IoResult TlsStream::fail(const std::string& why) {
   failure_ = why;
   last_ = IoResult{IoResult::Status::kFailed, 0};
+  return *last_;
+}
+
+IoResult TlsStream::end() {
+  failure_ = "it closed the connection";
+  last_ = IoResult{IoResult::Status::kEnd, 0};
   return *last_;
 }
 
@@ -204,7 +206,6 @@ IoResult TlsStream::handshake() {
   }
   if (flushed.status != IoResult::Status::kDone) return flushed;
   if (step.status == IoResult::Status::kWantRead) return step;
-  at_handshake_ = false;
   failure_ = check_peer();
   if (failure_.empty()) {
     begin_records();
@@ -247,8 +248,7 @@ bool TlsStream::receive(bool& dry) {
   const ssize_t got = ::recv(wire_.descriptor, in_.memory.get() + in_.end, space, 0);
   if (got < 0 && would_block()) return false;
   if (got == 0) {
-    failure_ = "it closed the connection";
-    last_ = IoResult{IoResult::Status::kEnd, 0};
+    end();
     return false;
   }
   if (got < 0) {
@@ -268,8 +268,7 @@ void TlsStream::take_message(RecordType type, std::span<const std::byte> content
       fail(std::string("TLS: the other end says ") + SSL_alert_desc_string_long(alert));
       return;
     }
-    failure_ = "it closed the connection";
-    last_ = IoResult{IoResult::Status::kEnd, 0};
+    end();
     return;
   }
   const auto update =
