@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "core/error.h"
 
@@ -23,6 +24,10 @@ constexpr int kBacklog = 1024;
 // Of the system for one connection. TCP's would grow by themselves, but only after a while.
 constexpr int kTcpBuffer = 4 << 20;
 constexpr int kUnixBuffer = 1 << 20;
+// Within a host nothing gets congested. What some systems use for all, BBR, sends by a timer's
+// leave, which costs an eighth of the rate there (docs/performance.md). This one any user may
+// choose, on every system.
+constexpr std::string_view kCongestionControlHere = "reno";
 
 Descriptor make_socket(int family) {
   return Descriptor(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -194,6 +199,10 @@ void tune(int descriptor, std::chrono::milliseconds silence) {
   ::setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
   if (is_unix) return;
   ::setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+  if (is_loopback(*peer.get())) {
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, kCongestionControlHere.data(),
+                 static_cast<socklen_t>(kCongestionControlHere.size()));
+  }
   const int on = 1;
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const auto timeout_ms = static_cast<unsigned>(silence.count());

@@ -70,7 +70,8 @@ int connect_error(int descriptor);
 // Whether the host of a TCP address says, in that time, that no process listens there.
 bool nobody_listens_at(const Address& address, std::chrono::milliseconds at_most);
 
-// For small frames without delay, and an end to connections that take nothing for `silence`.
+// For small frames without delay, no pacing within a host, and an end to connections that take
+// nothing for `silence`.
 void tune(int descriptor, std::chrono::milliseconds silence);
 
 // Whether a process of this user is at the other end of a Unix socket.
