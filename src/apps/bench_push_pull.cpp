@@ -3,7 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -29,21 +29,39 @@ struct PushPullBench {
   int round_trips = 2000;
 };
 
-// One worker: seconds of each push-pull of `elements` parameters.
-std::vector<double> time_push_pulls(const ParameterClientOptions& options, std::int64_t elements,
-                                    int repetitions, int workers) {
+// Of one worker or of all together.
+struct Timings {
+  std::vector<double> seconds;  // of each push-pull
+  double begin = 0;             // of the first, by the clock that all processes of a host share
+  double end = 0;               // of the last
+};
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Timings, seconds, begin, end)
+
+double now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
+// What one worker does: push-pulls of `elements` parameters, timed once all workers are warm.
+Timings time_push_pulls(const ParameterClientOptions& options, std::int64_t elements,
+                        int repetitions, int workers, BenchGate& gate) {
   AlignedVector<float> parameters(static_cast<std::size_t>(elements));
   const AlignedVector<float> gradients(parameters.size(), kGradient);
   ParameterClient client(options, {parameters, gradients, {}});
   client.start(0, deadline_in(kPatience));
-  std::vector<double> seconds;
-  const int warm_up = 2;
-  for (int repetition = 0; repetition < warm_up + repetitions; ++repetition) {
-    const Clock::time_point start = Clock::now();
+  const auto push_pull = [&] {
     client.begin_push();
     client.finish_push();
     client.wait(deadline_in(kPatience));
-    if (repetition >= warm_up) seconds.push_back(seconds_between(start, Clock::now()));
+  };
+  const int warm_up = 2;
+  for (int repetition = 0; repetition < warm_up; ++repetition) push_pull();
+  gate.pass();
+  Timings timings;
+  timings.begin = timings.end = now();
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const double start = timings.end;
+    push_pull();
+    timings.end = now();
+    timings.seconds.push_back(timings.end - start);
   }
   client.wait_for_others();
   const float expected =
@@ -54,19 +72,15 @@ std::vector<double> time_push_pulls(const ParameterClientOptions& options, std::
     }
   }
   client.leave(deadline_in(kPatience));
-  return seconds;
+  return timings;
 }
 
-struct Figures {
-  std::vector<double> seconds;  // of all push-pulls of all workers, sorted
-  double wall = 0;              // from the first to the last worker's end, of its timed ones
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
 
-  double quantile(double share) const {
-    return seconds[static_cast<std::size_t>(share * static_cast<double>(seconds.size() - 1))];
-  }
-};
-
-Figures measure(const PushPullBench& bench, const std::string& transport, std::int64_t elements,
+Timings measure(const PushPullBench& bench, const std::string& transport, std::int64_t elements,
                 int repetitions) {
   const BenchRoute route = bench_route(transport);
   const JobId job = random_job_id();
@@ -78,47 +92,44 @@ Figures measure(const PushPullBench& bench, const std::string& transport, std::i
   }
   ParameterClientOptions options = bench_client_options(route, job, addresses, elements);
   for (JobSpec& spec : options.specs) spec.workers = bench.workers;
+  BenchGate gate;
   std::vector<std::unique_ptr<BenchProcess>> workers;
   for (int worker = 0; worker < bench.workers; ++worker) {
     workers.push_back(std::make_unique<BenchProcess>([&, worker](const BenchProcess::Tell& tell) {
       options.worker = worker;
-      const auto seconds = time_push_pulls(options, elements, repetitions, bench.workers);
-      tell(nlohmann::json(seconds).dump());
+      const auto timings = time_push_pulls(options, elements, repetitions, bench.workers, gate);
+      tell(nlohmann::json(timings).dump());
     }));
   }
-  Figures figures;
+  gate.pass();
+  Timings all;
+  all.begin = std::numeric_limits<double>::max();
   for (const auto& worker : workers) {
-    const auto seconds = nlohmann::json::parse(worker->line()).get<std::vector<double>>();
-    double sum = 0;
-    for (const double each : seconds) sum += each;
-    figures.wall = std::max(figures.wall, sum);
-    figures.seconds.insert(figures.seconds.end(), seconds.begin(), seconds.end());
+    const auto one = nlohmann::json::parse(worker->line()).get<Timings>();
+    all.seconds.insert(all.seconds.end(), one.seconds.begin(), one.seconds.end());
+    all.begin = std::min(all.begin, one.begin);
+    all.end = std::max(all.end, one.end);
   }
-  std::sort(figures.seconds.begin(), figures.seconds.end());
-  return figures;
+  return all;
 }
 
 void run_push_pull_bench(const PushPullBench& bench) {
   constexpr std::int64_t kSmall = 256;
   const auto elements = static_cast<std::int64_t>(bench.megabytes * 1e6 / sizeof(float));
   for (const std::string& transport : bench.transports) {
-    const Figures large = measure(bench, transport, elements, bench.repetitions);
-    const Figures small = measure(bench, transport, kSmall, bench.round_trips);
-    const double gigabytes = bench.megabytes / 1e3;
-    // Of one worker the median, of several together what all moved in the slowest one's time.
-    const double rate = bench.workers == 1
-                            ? gigabytes / large.quantile(0.5)
-                            : gigabytes * bench.workers * bench.repetitions / large.wall;
+    const Timings large = measure(bench, transport, elements, bench.repetitions);
+    const Timings small = measure(bench, transport, kSmall, bench.round_trips);
+    const double moved = bench.megabytes / 1e3 * static_cast<double>(large.seconds.size());
     const nlohmann::json line = {{"bench", "push-pull"},
                                  {"transport", transport},
                                  {"megabytes", bench.megabytes},
                                  {"workers", bench.workers},
                                  {"servers", bench.servers},
-                                 {"push_pull_ms", 1e3 * large.quantile(0.5)},
-                                 {"gb_per_s_each_way", rate},
+                                 {"push_pull_ms", 1e3 * quantile(large.seconds, 0.5)},
+                                 {"gb_per_s_each_way", moved / (large.end - large.begin)},
                                  {"small_bytes", kSmall * sizeof(float)},
-                                 {"round_trip_us", 1e6 * small.quantile(0.5)},
-                                 {"round_trip_us_p90", 1e6 * small.quantile(0.9)}};
+                                 {"round_trip_us", 1e6 * quantile(small.seconds, 0.5)},
+                                 {"round_trip_us_p90", 1e6 * quantile(small.seconds, 0.9)}};
     fmt::print("{}\n", line.dump());
     std::fflush(stdout);
   }

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <utility>
 
 #include "apps/serving.h"
 #include "core/error.h"
@@ -55,6 +57,23 @@ std::string BenchProcess::line() {
     text += letter;
   }
   throw RunError("a process of the benchmark ended early");
+}
+
+// Nothing is ever written to it: it ends when the last process has closed its end to write.
+BenchGate::BenchGate() {
+  if (::pipe(ends_) != 0) throw RunError("no pipe for the processes of the benchmark");
+}
+
+BenchGate::~BenchGate() {
+  ::close(ends_[0]);
+  if (ends_[1] >= 0) ::close(ends_[1]);
+}
+
+void BenchGate::pass() {
+  ::close(std::exchange(ends_[1], -1));
+  char nothing = 0;
+  while (::read(ends_[0], &nothing, 1) < 0 && errno == EINTR) {
+  }
 }
 
 BenchRoute bench_route(const std::string& transport) {

@@ -32,6 +32,22 @@ class BenchProcess {
   int pipe_ = -1;
 };
 
+// Where processes wait for each other, so that none is measured while another still prepares.
+class BenchGate {
+ public:
+  BenchGate();
+  BenchGate(const BenchGate&) = delete;
+  BenchGate& operator=(const BenchGate&) = delete;
+  ~BenchGate();
+
+  // Once in each process: returns when all that were forked since the gate was made, and their
+  // parent, have called it or ended.
+  void pass();
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
 // How workers and servers reach each other.
 struct BenchRoute {
   Address listen;
