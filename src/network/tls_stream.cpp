@@ -9,31 +9,19 @@
 
 #include "core/error.h"
 #include "network/certificates.h"
+#include "network/passage.h"
 #include "network/tls_records.h"
 #include "network/tls_wire.h"
 
 namespace cohort {
 namespace {
 
-constexpr std::size_t kRecordsAtOnce = 34;  // in one call to the system: a long frame
 constexpr std::size_t kMostExpected = 512 << 10;
 constexpr std::size_t kPartsOfARecord = 8;
 // As many in a row that hold no data: more would only keep this end busy.
 constexpr int kMostEmptyRecords = 32;
 // A record of this length or less may be something else than data, and is looked at first.
 constexpr std::size_t kShort = 64;
-
-// Bytes on their way, in memory that is only there once somebody has proved who he is.
-struct Passage {
-  std::unique_ptr<std::byte[]> memory;
-  std::size_t begin = 0;
-  std::size_t end = 0;
-
-  static constexpr std::size_t kSize = kRecordsAtOnce * kLongestRecord;
-  void open() { memory = std::make_unique_for_overwrite<std::byte[]>(kSize); }
-  std::size_t size() const { return end - begin; }
-  std::span<const std::byte> bytes() const { return {memory.get() + begin, size()}; }
-};
 
 // Where a reader wants its bytes.
 struct Room {
@@ -224,8 +212,6 @@ void TlsStream::begin_records() {
   wire_.of_connecting.reset();
   wire_.of_listening.reset();
   ssl_.reset();
-  out_.open();
-  in_.open();
   opened_.resize(kRecordContent);
 }
 
@@ -241,11 +227,8 @@ void TlsStream::expect(std::size_t bytes) {
 
 // Whether more bytes are there; `dry`: all that the system had.
 bool TlsStream::receive(bool& dry) {
-  std::memmove(in_.memory.get(), in_.bytes().data(), in_.size());  // the beginning of a record
-  in_.end = in_.size();
-  in_.begin = 0;
-  const std::size_t space = Passage::kSize - in_.end;
-  const ssize_t got = ::recv(wire_.descriptor, in_.memory.get() + in_.end, space, 0);
+  const auto room = in_.room();
+  const ssize_t got = ::recv(wire_.descriptor, room.data(), room.size(), 0);
   if (got < 0 && would_block()) return false;
   if (got == 0) {
     end();
@@ -255,8 +238,8 @@ bool TlsStream::receive(bool& dry) {
     fail(std::strerror(errno));
     return false;
   }
-  in_.end += static_cast<std::size_t>(got);
-  dry = static_cast<std::size_t>(got) < space;
+  in_.put(static_cast<std::size_t>(got));
+  dry = static_cast<std::size_t>(got) < room.size();
   return true;
 }
 
@@ -283,7 +266,7 @@ void TlsStream::take_message(RecordType type, std::span<const std::byte> content
 
 void TlsStream::open_next(std::size_t length, Room& room) {
   const auto record = in_.bytes().first(length);
-  in_.begin += length;
+  in_.take(length);
   const std::size_t content = content_length(length);
   const bool straight = content > kShort && content <= room.left();
   const auto place = straight ? room.first : std::span(opened_);
@@ -321,6 +304,7 @@ IoResult TlsStream::read(std::span<std::byte> first, std::span<std::byte> second
       break;
     }
   }
+  in_.rest();
   if (room.filled > 0) return {IoResult::Status::kDone, room.filled};
   return last_.value_or(IoResult{IoResult::Status::kWantRead, 0});
 }
@@ -330,18 +314,18 @@ IoResult TlsStream::flush() {
     const ssize_t sent = ::send(wire_.descriptor, out_.bytes().data(), out_.size(), MSG_NOSIGNAL);
     if (sent < 0 && would_block()) return {IoResult::Status::kWantWrite, 0};
     if (sent < 0) return fail(std::strerror(errno));
-    out_.begin += static_cast<std::size_t>(sent);
+    out_.take(static_cast<std::size_t>(sent));
   }
-  out_.begin = out_.end = 0;
+  out_.rest();
   return {};
 }
 
 void TlsStream::seal(RecordType type, std::span<const std::span<const std::byte>> parts) {
-  out_.end += seal_record(*sealing_, type, parts, out_.memory.get() + out_.end);
+  out_.put(seal_record(*sealing_, type, parts, out_.room().data()));
 }
 
 void TlsStream::update_key(KeyUpdate kind) {
-  if (Passage::kSize - out_.end < kLongestRecord) {
+  if (out_.room().size() < kLongestRecord) {
     // The peer asks again and again and takes nothing.
     fail("TLS: too many new keys are asked for");
     return;
@@ -372,7 +356,7 @@ std::size_t TlsStream::seal_some(std::span<const iovec> pieces) {
     if (rest.size() >= kRecordContent) close_record();
     while (!rest.empty()) {
       // One more for a new key.
-      if (count == 0 && Passage::kSize - out_.end < 2 * kLongestRecord) return taken;
+      if (count == 0 && out_.room().size() < 2 * kLongestRecord) return taken;
       parts[count] = rest.first(std::min(rest.size(), kRecordContent - length));
       rest = rest.subspan(parts[count].size());
       length += parts[count].size();
