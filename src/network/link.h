@@ -44,6 +44,9 @@ class LinkHandler {
   virtual void frame_arrived(Link& link, const FrameHeader& header,
                              std::span<const std::byte> payload) = 0;
 
+  // All that had to wait has been taken by the system, or has come into the shared memory.
+  virtual void all_sent(Link&) {}
+
   // Once, and nothing after it. The link must not be destroyed from within; post() that.
   virtual void link_lost(Link& link, const std::string& reason) = 0;
 };
@@ -97,8 +100,8 @@ class Link {
   // A frame without a payload, ahead of all that have not begun to be sent.
   virtual void send_ahead(FrameHeader header) = 0;
 
-  // Memory that was lent is about to change.
-  virtual void copy_lent() = 0;
+  // Memory that was lent, some of it or all, is about to change.
+  virtual void copy_lent(std::span<const std::byte> memory) = 0;
   virtual std::size_t unsent() const = 0;
 
   // Tells the peer that nothing more comes, sends what is unsent, then closes; what still arrives

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "core/error.h"
@@ -77,6 +78,19 @@ void SendQueue::keep(Kept kept) {
 void SendQueue::copy_lent() {
   for (Frame& frame : frames_) {
     if (frame.lent) take_copy(frame);
+  }
+}
+
+void SendQueue::copy_lent(std::span<const std::byte> memory) {
+  const auto overlaps = [&](std::span<const std::byte> part) {
+    const std::less<> before;
+    return !part.empty() && before(part.data(), memory.data() + memory.size()) &&
+           before(memory.data(), part.data() + part.size());
+  };
+  for (Frame& frame : frames_) {
+    if (frame.lent && std::any_of(frame.parts.begin(), frame.parts.end(), overlaps)) {
+      take_copy(frame);
+    }
   }
 }
 

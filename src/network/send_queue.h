@@ -34,6 +34,7 @@ class SendQueue {
   // What the last push() left unsent: copied now, or lent, which is copied when copy_lent() asks.
   void keep(Kept kept);
   void copy_lent();
+  void copy_lent(std::span<const std::byte> memory);  // only what lies there
 
   // The next bytes, in up to out.size() pieces; none when all is sent, or when the ring is full
   // (ring_is_full()). Throws PeerError when the reader of the ring cannot be believed.

@@ -59,7 +59,7 @@ class LinkCore final : public std::enable_shared_from_this<LinkCore>, private Fr
   void send(FrameHeader& header, std::span<const std::byte> first, Kept kept,
             std::span<const std::byte> second);
   void send_ahead(FrameHeader& header);
-  void copy_lent() { queue_.copy_lent(); }
+  void copy_lent(std::span<const std::byte> memory) { queue_.copy_lent(memory); }
   void close_after_sending();
   void abandon();
 
@@ -80,6 +80,7 @@ class LinkCore final : public std::enable_shared_from_this<LinkCore>, private Fr
   void read_turn();
   bool accept(std::size_t bytes);
   void flush();
+  void go_on_sending();
   void write_turn();
   void schedule();
   void tick();
@@ -179,7 +180,7 @@ bool LinkCore::frame_arrived(const FrameHeader& header, std::span<const std::byt
   if (header.type == kGoodbye) {
     lose(kSaidGoodbye);
   } else if (header.type == kRoom) {
-    if (!waits_to_write_) flush();
+    if (!waits_to_write_) go_on_sending();
   } else if (header.type != kHeartbeat && state_ == State::kOpen) {
     handler_->frame_arrived(*link_, header, payload);
   }
@@ -204,7 +205,7 @@ void LinkCore::wait_to_write() {
   parts_.channel.descriptor.async_wait(asio::posix::stream_descriptor::wait_write,
                                        [self = shared_from_this()](boost::system::error_code) {
                                          self->waits_to_write_ = false;
-                                         self->flush();
+                                         self->go_on_sending();
                                        });
 }
 
@@ -250,6 +251,17 @@ void LinkCore::flush() {
   }
   if (state_ == State::kClosing && unsent() == 0) {
     ::shutdown(parts_.channel.descriptor.native_handle(), SHUT_WR);
+  }
+}
+
+// What had to wait.
+void LinkCore::go_on_sending() {
+  flush();
+  if (state_ != State::kOpen || handler_ == nullptr || unsent() > 0) return;
+  try {
+    handler_->all_sent(*link_);
+  } catch (const std::exception& error) {
+    lose(error.what());
   }
 }
 
@@ -369,7 +381,7 @@ class StreamLink final : public Link {
     core_->send(header, payload, kept, second);
   }
   void send_ahead(FrameHeader header) override { core_->send_ahead(header); }
-  void copy_lent() override { core_->copy_lent(); }
+  void copy_lent(std::span<const std::byte> memory) override { core_->copy_lent(memory); }
   std::size_t unsent() const override { return core_->unsent(); }
   void close_after_sending() override { core_->close_after_sending(); }
   Clock::time_point last_heard() const override { return core_->last_heard(); }

@@ -74,7 +74,8 @@ void ParameterServer::State::look_at_draft(const Member& member) {
   if (!draft) {
     const std::vector<Rank> ranks = drafters(member);
     if (ranks.empty()) return;
-    ports.model_changes();  // the second copy may have been the model
+    settle();
+    for (const auto memory : model->second_copy()) memory_changes(memory);
     if (!model->begin_draft(1.0 / static_cast<double>(ranks.size()))) {
       no_drafts = true;
       ports.log(
@@ -149,6 +150,8 @@ bool ParameterServer::State::adopt_draft(const std::vector<Rank>& ranks) {
     return false;
   }
   draft.reset();
+  send_the_rest();  // of the copy that is the model now
+  ports.updating();
   model->adopt_draft();
   ++counters.drafted;
   for (const Rank rank : ranks) {

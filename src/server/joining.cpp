@@ -137,6 +137,7 @@ void ParameterServer::State::return_with(ConnectionId connection, Member& member
   member.last_heard = now;
   member.asks_about = 0;
   member.pull.reset();
+  member.reading.reset();
   if (!member.push.whole) member.push.clear();
   member.push.gradients.resize(static_cast<std::size_t>(spec->size));
   connections.at(connection).joined = true;

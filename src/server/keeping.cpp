@@ -125,6 +125,7 @@ void ParameterServer::State::make_snapshot() {
   ServerSnapshot snapshot{
       .id = ++snapshot_id, .state = state_text(), .parameters = {}, .slots = {}};
   if (initialized || initialization.whole) {
+    settle();
     const std::span<const float> values = model->parameters();
     snapshot.parameters.assign(values.begin(), values.end());
     for (std::size_t i = 0; i < model->slot_count(); ++i) {

@@ -22,6 +22,7 @@ void ParameterServer::State::finish_leave(Member& member) {
   const bool known = member.presence == Presence::kLeft;
   member.presence = Presence::kLeft;
   member.pull.reset();
+  member.reading.reset();
   member.goodbye_with = 0;
   if (options.keeps_state && member.durable < member.applied) {
     member.goodbye_with = request_snapshot();

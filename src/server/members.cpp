@@ -18,6 +18,7 @@ void Member::renew(std::uint64_t next_incarnation) {
   answer = {};
   push.clear();
   pull.reset();
+  reading.reset();
   announcement.reset();
   pulled.clear();
   ended = leaving = returned = false;

@@ -64,6 +64,15 @@ struct WaitingPull {
   std::optional<std::uint64_t> stands_at = {};  // the version whose values these are
 };
 
+// Values that are being sent, as fast as the connection takes them: there is something left to
+// send.
+struct Reading {
+  std::uint64_t id = 0;  // of the pull
+  std::uint32_t which = 0;
+  std::uint64_t version = 0;
+  std::size_t place = 0;  // elements that were sent
+};
+
 struct Member {
   enum class Presence {
     kNever,    // has not joined yet
@@ -91,6 +100,7 @@ struct Member {
   Deadline lost_at = {};  // when its last connection ended
   StagedPush push = {};
   std::optional<WaitingPull> pull = {};
+  std::optional<Reading> reading = {};
   bool ended = false;  // was told that all others are done, and has pushed nothing since
   bool leaving = false;
   std::vector<float> pulled = {};  // delay compensation: what it pulled last; empty: nothing yet
@@ -110,6 +120,8 @@ struct Member {
   bool replays() const { return live() && applied < replay_to; }
   // Has sent all that it has to push, and waits.
   bool only_pulls() const { return pull && pull->after <= applied; }
+  // Of the connection.
+  void cut() { connection.reset(), reading.reset(); }
   // An incarnation that nobody has used yet.
   void renew(std::uint64_t next_incarnation);
 };

@@ -38,16 +38,6 @@ double ModelState::lr() const {
   return schedule_->at(static_cast<double>(version_) / spec_.updates_per_epoch);
 }
 
-std::span<float> ModelState::parameters() {
-  settle();
-  return parameters_;
-}
-
-std::span<float> ModelState::slot(std::size_t index) {
-  settle();
-  return slots_[index];
-}
-
 UpdateScalars ModelState::scalars(double scale) const {
   return {
       .lr = lr(), .weight_decay = 0, .gradient_scale = scale, .step = static_cast<Step>(version_)};
@@ -57,7 +47,7 @@ UpdateScalars ModelState::scalars(double scale) const {
 // place(begin, size) is where they are.
 template <class Place>
 void ModelState::update(std::span<const float> gradients, std::size_t first, UpdateScalars scalars,
-                        const Place& place) {
+                        const Place& place) const {
   for (const DecayRange& decay : decay_) {
     const auto begin = std::max(first, static_cast<std::size_t>(decay.range.begin));
     const auto end =
@@ -72,30 +62,65 @@ void ModelState::update(std::span<const float> gradients, std::size_t first, Upd
 
 void ModelState::apply(std::span<const float> gradients, double scale) {
   COHORT_CHECK(gradients.size() == parameters_.size(), "a gradient of the arena's size");
-  settle();
-  pending_ = {.gradients = gradients, .scalars = scalars(scale), .done = 0};
+  const UpdateScalars scale_and_rate = scalars(scale);
   ++version_;
+  if (gradients.empty()) return;
+  pending_.push_back(
+      {.gradients = gradients, .scalars = scale_and_rate, .version = version_, .done = 0});
 }
 
-std::span<const float> ModelState::settle(std::size_t count) {
-  if (!pending_.gradients.empty() && pending_.done < count) {
-    const auto gradients = pending_.gradients.subspan(pending_.done, count - pending_.done);
-    update(gradients, pending_.done, pending_.scalars, [&](std::size_t begin, std::size_t size) {
-      UpdateBlock block{
-          .parameters = std::span(parameters_).subspan(begin, size), .gradients = {}, .slots = {}};
-      for (std::size_t i = 0; i < slots_.size(); ++i) {
-        block.slots[i] = std::span(slots_[i]).subspan(begin, size);
-      }
-      return block;
-    });
-    pending_.done = count;
-    if (count == parameters_.size()) pending_ = {};
+std::size_t ModelState::settled(std::uint64_t version) const {
+  std::size_t count = parameters_.size();
+  for (const Pending& each : pending_) {
+    if (each.version <= version) count = each.done;
   }
-  return std::span<const float>(parameters_).first(count);
+  return count;
+}
+
+void ModelState::settle(std::uint64_t version, std::size_t count) {
+  for (Pending& each : pending_) {
+    if (each.version > version || each.done >= count) continue;
+    const auto gradients = each.gradients.subspan(each.done, count - each.done);
+    update(gradients, each.done, each.scalars, [&](std::size_t begin, std::size_t size) {
+      return block_of(parameters_, slots_, begin, size);
+    });
+    each.done = count;
+  }
+  while (!pending_.empty() && pending_.front().done == parameters_.size()) pending_.pop_front();
+}
+
+std::optional<std::uint64_t> ModelState::waits_for(std::span<const float> gradients) const {
+  std::optional<std::uint64_t> version;
+  for (const Pending& each : pending_) {
+    if (each.gradients.data() == gradients.data()) version = each.version;
+  }
+  return version;
+}
+
+std::vector<float> ModelState::preview() const {
+  std::vector<float> parameters(parameters_.begin(), parameters_.end());
+  std::vector<AlignedVector<float>> slots = slots_;
+  for (const Pending& each : pending_) {
+    update(each.gradients.subspan(each.done), each.done, each.scalars,
+           [&](std::size_t begin, std::size_t size) {
+             return block_of(parameters, slots, begin, size);
+           });
+  }
+  return parameters;
+}
+
+UpdateBlock ModelState::block_of(std::span<float> parameters,
+                                 std::vector<AlignedVector<float>>& slots, std::size_t begin,
+                                 std::size_t size) {
+  UpdateBlock block{.parameters = parameters.subspan(begin, size), .gradients = {}, .slots = {}};
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    block.slots[i] = std::span(slots[i]).subspan(begin, size);
+  }
+  return block;
 }
 
 bool ModelState::begin_draft(double scale) {
-  settle();
+  COHORT_CHECK(pending_.empty(), "a draft of a model that is settled");
   if (draft_parameters_.empty()) {
     try {
       AlignedVector<float> parameters(parameters_.size());
@@ -107,7 +132,7 @@ bool ModelState::begin_draft(double scale) {
       return false;
     }
   }
-  drafting_ = {.gradients = {}, .scalars = scalars(scale), .done = 0};
+  drafting_ = {.gradients = {}, .scalars = scalars(scale), .version = version_ + 1, .done = 0};
   return true;
 }
 
@@ -135,6 +160,12 @@ void ModelState::extend_draft(std::span<const float> gradients) {
     drafting_.done += now.size();
     gradients = gradients.subspan(now.size());
   }
+}
+
+std::vector<std::span<const float>> ModelState::second_copy() const {
+  std::vector<std::span<const float>> memory = {draft_parameters_};
+  memory.insert(memory.end(), draft_slots_.begin(), draft_slots_.end());
+  return memory;
 }
 
 void ModelState::adopt_draft() {

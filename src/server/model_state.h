@@ -3,13 +3,16 @@
 // The memory of the arena is never given back: frames are received into it and sent out of it. It
 // is there twice once there has been a draft, and by turns the model's.
 //
-// An update takes effect by and by: settle() brings a stretch up to date, so that values can be
-// sent while they are warm and the rest is still being computed. Nobody can see the difference:
-// everything that shows the values settles them first.
+// Updates take effect by and by: settle() brings the first elements up to a version, so that values
+// can be sent while they are warm, while those behind them are still of the version before, or of
+// one before that. Who reads the memory asks for the version that it wants, before or while others
+// ask for newer ones of what it has read.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,9 +28,13 @@ class ModelState {
   // Zeros, of version 0. `spec` is sound and outlives it.
   explicit ModelState(const JobSpec& spec);
 
-  std::span<float> parameters();
+  // As far as they are settled.
+  std::span<float> parameters() { return parameters_; }
   std::size_t slot_count() const { return slots_.size(); }
-  std::span<float> slot(std::size_t index);
+  std::span<float> slot(std::size_t index) { return slots_[index]; }
+
+  // A copy of the parameters as all updates leave them.
+  std::vector<float> preview() const;
 
   std::uint64_t version() const { return version_; }  // updates behind the model
   void set_version(std::uint64_t version) { version_ = version; }
@@ -36,11 +43,19 @@ class ModelState {
   double lr() const;
 
   // One update by `gradients` times `scale`: a pass of the optimizer for each weight decay. The
-  // gradients stay as they are until settled.
+  // gradients stay as they are until it is settled.
   void apply(std::span<const float> gradients, double scale);
 
+  // How many of the first elements are of that version, or of a newer one.
+  std::size_t settled(std::uint64_t version) const;
+  // Makes the first `count` elements those of that version.
+  void settle(std::uint64_t version, std::size_t count);
+  // The newest version that waits for what this memory holds.
+  std::optional<std::uint64_t> waits_for(std::span<const float> gradients) const;
+
   // The same in a second copy, while the gradients come in: the model is what it was until
-  // adopt_draft(). begin_draft() forgets the draft before; false: there is no memory for it.
+  // adopt_draft(), and all of it settled. begin_draft() forgets the draft before; false: there is
+  // no memory for it.
   bool begin_draft(double scale);
   void extend_draft(std::span<const float> gradients);  // the next ones of the arena
   std::size_t drafted() const { return drafting_.done; }
@@ -48,23 +63,24 @@ class ModelState {
     return std::span<const float>(draft_parameters_).first(drafting_.done);
   }
   void adopt_draft();  // which is whole
-
-  // The first `count` parameters, which are then as all updates have left them.
-  std::span<const float> settle(std::size_t count);
-  void settle() { settle(parameters_.size()); }
+  // The memory that is not the model's now, but may have been.
+  std::vector<std::span<const float>> second_copy() const;
 
  private:
-  // The update that is under way.
+  // An update that is under way.
   struct Pending {
-    std::span<const float> gradients = {};  // empty: none is
+    std::span<const float> gradients = {};
     UpdateScalars scalars = {};
-    std::size_t done = 0;  // elements
+    std::uint64_t version = 0;  // that it makes
+    std::size_t done = 0;       // elements
   };
 
   UpdateScalars scalars(double scale) const;
   template <class Place>
   void update(std::span<const float> gradients, std::size_t first, UpdateScalars scalars,
-              const Place& place);
+              const Place& place) const;
+  static UpdateBlock block_of(std::span<float> parameters, std::vector<AlignedVector<float>>& slots,
+                              std::size_t begin, std::size_t size);
 
   const JobSpec& spec_;
   std::unique_ptr<Optimizer> optimizer_;
@@ -72,7 +88,7 @@ class ModelState {
   std::vector<DecayRange> decay_;
   AlignedVector<float> parameters_;
   std::vector<AlignedVector<float>> slots_;
-  Pending pending_;
+  std::deque<Pending> pending_;  // the oldest first, each at most as far as the one before it
   AlignedVector<float> draft_parameters_;  // empty until the first draft
   std::vector<AlignedVector<float>> draft_slots_;
   Pending drafting_;  // its gradients are not kept

@@ -84,7 +84,7 @@ void ParameterServer::State::forget(ConnectionId connection, const std::string& 
   const auto found = connections.find(connection);
   if (members && members->has(found->second.worker)) {
     Member& member = members->at(found->second.worker);
-    if (member.connection == connection) member.connection.reset();
+    if (member.connection == connection) member.cut();
   }
   connections.erase(found);
   ports.close(connection, reason);
@@ -123,7 +123,7 @@ std::optional<std::span<std::byte>> ParameterServer::place_for(ConnectionId conn
   if (header.type == static_cast<FrameType>(ServerFrame::kPush)) {
     if (state.spec->wire != WireFormat::kFloat32) return {};
     if (!state.expects(member, header, header.length)) return {};
-    state.model->settle();  // of what this memory may still hold
+    state.free_memory(member.push);
     place = std::span(member.push.gradients)
                 .subspan(static_cast<std::size_t>(header.place), header.length / sizeof(float));
   } else if (header.type == static_cast<FrameType>(ServerFrame::kInitialize)) {
@@ -161,11 +161,19 @@ void ParameterServer::on_lost(ConnectionId connection, Deadline now) {
   if (!state.members || !state.members->has(worker)) return;
   Member& member = state.members->at(worker);
   if (member.connection != connection) return;
-  member.connection.reset();
+  member.cut();
   member.lost_at = now;
   member.pull.reset();
   if (!member.push.whole) member.push.clear();
   state.examine_held();
+}
+
+void ParameterServer::on_room(ConnectionId connection, Deadline now) {
+  state_->note_time(now);
+  const auto found = state_->connections.find(connection);
+  if (found == state_->connections.end() || !found->second.joined) return;
+  Member& member = state_->members->at(found->second.worker);
+  if (member.connection == connection) state_->go_on_sending(member);
 }
 
 void ParameterServer::on_tick(Deadline now) {
@@ -192,9 +200,8 @@ std::uint64_t ParameterServer::version() const {
   return state_->model ? state_->model->version() : 0;
 }
 
-std::span<const float> ParameterServer::parameters() const {
-  if (!state_->model) return {};
-  return state_->model->parameters();
+std::vector<float> ParameterServer::parameters() const {
+  return state_->model ? state_->model->preview() : std::vector<float>();
 }
 
 }  // namespace cohort

@@ -53,13 +53,18 @@ class ServerPorts {
  public:
   virtual ~ServerPorts() = default;
 
-  // kLent: the bytes are those of the model, or of its second copy, and stay until model_changes().
+  // kLent: the bytes are those of the model, or of its second copy, and stay until model_changes()
+  // names their memory.
   virtual void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
                     Kept kept) = 0;
   // What a vector is to be cut into.
   virtual std::size_t piece_bytes(ConnectionId) const { return kPieceBytes; }
-  // Lent bytes that are not sent yet must be copied now.
-  virtual void model_changes() = 0;
+  // Whether more values may be sent now. After a no on_room() must be called, later, not from here.
+  virtual bool has_room(ConnectionId) { return true; }
+  // Lent bytes of this memory that are not sent yet must be copied now.
+  virtual void model_changes(std::span<const std::byte> memory) = 0;
+  // An update is about to be made.
+  virtual void updating() {}
   // Closes after what was sent has gone out. The server forgets the connection at once.
   virtual void close(ConnectionId connection, const std::string& reason) = 0;
   // Writes it; then on_persisted(id) or on_persist_failed(id) must be called, later, not from here.
@@ -126,6 +131,8 @@ class ParameterServer {
   // Something was heard, if only a heartbeat.
   void on_heard(ConnectionId connection, Deadline now);
   void on_lost(ConnectionId connection, Deadline now);
+  // More values may be sent than when has_room() was asked.
+  void on_room(ConnectionId connection, Deadline now);
   void on_persisted(std::uint64_t id, Deadline now);
   void on_persist_failed(std::uint64_t id, const std::string& why, Deadline now);
   // At least every 100 ms.
@@ -137,8 +144,8 @@ class ParameterServer {
 
   const ServerCounters& counters() const;
   std::uint64_t version() const;
-  const JobSpec* spec() const;  // null until a worker has joined
-  std::span<const float> parameters() const;
+  const JobSpec* spec() const;            // null until a worker has joined
+  std::vector<float> parameters() const;  // a copy
   // Members and whom the job still waits for, for messages: "2 of 4 workers; waiting for 1, 3".
   std::string text() const;
 

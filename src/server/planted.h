@@ -13,6 +13,7 @@ enum class PlantedBug {
   kNoFencing,         // an evicted or replaced incarnation is listened to
   kSequenceRestarts,  // a new process gets the old one's incarnation and number space
   kDeadPinsClock,     // an evicted worker still counts for the smallest clock
+  kTornRead,          // an update takes effect under a worker that is being sent older values
   kStaleDraft,        // what was computed ahead of time counts, though others have pushed since
 };
 

@@ -67,34 +67,57 @@ void ParameterServer::State::send_values(Member& member) {
   const WaitingPull pull = *member.pull;
   member.ended = pull.which == kPullWhenAlone;
   member.pull.reset();
-  const bool parameters = names_parameters(pull.which);
-  const auto size = static_cast<std::size_t>(spec->size);
-  const WireFormat format = pull.which == 0 ? spec->wire : WireFormat::kFloat32;
   if (!member.connection) return;
-  const std::size_t at_most = ports.piece_bytes(*member.connection) / bytes_each(format);
-  std::size_t place = parameters && pull.stands_at == model->version() ? pull.early : 0;
-  do {
-    const std::size_t end = std::min(place + at_most, size);
-    // Each piece goes out as soon as it is computed.
-    const std::span<const float> values =
-        parameters ? model->settle(end) : model->slot(pull.which - 1).first(end);
-    const std::span<const float> part = values.subspan(place);
-    FrameHeader header;
-    header.sequence = pull.id;
-    header.place = place;
-    header.detail = low_bits(model->version());
-    if (format == WireFormat::kFloat32) {
-      send(member, ServerFrame::kValues, header, std::as_bytes(part), Kept::kLent);
-    } else {
-      scratch.resize(part.size() * bytes_each(format));
-      encode_floats(format, part, scratch);
-      send(member, ServerFrame::kValues, header, scratch, Kept::kCopy);
-    }
-    place = end;
-  } while (place < size);
+  while (member.reading) send_piece(member);
+  const bool parameters = names_parameters(pull.which);
+  member.reading = Reading{
+      .id = pull.id,
+      .which = pull.which,
+      .version = model->version(),
+      .place = parameters && pull.stands_at == model->version() ? pull.early : 0,
+  };
   if (spec->delay_compensation > 0 && parameters) {
+    settle();
     const std::span<const float> values = model->parameters();
     member.pulled.assign(values.begin(), values.end());
+  }
+  send_piece(member);  // whoever watches sees what is answered, and when
+  go_on_sending(member);
+}
+
+void ParameterServer::State::go_on_sending(Member& member) {
+  while (member.reading && ports.has_room(*member.connection)) send_piece(member);
+}
+
+void ParameterServer::State::send_the_rest() {
+  for (Member& member : members->all()) {
+    while (member.reading) send_piece(member);
+  }
+}
+
+// Computed as late as that, values are still in the processor's cache when they are sent.
+void ParameterServer::State::send_piece(Member& member) {
+  const Reading reading = *member.reading;
+  const WireFormat format = reading.which == 0 ? spec->wire : WireFormat::kFloat32;
+  const auto size = static_cast<std::size_t>(spec->size);
+  const std::size_t at_most = ports.piece_bytes(*member.connection) / bytes_each(format);
+  const std::size_t end = std::min(reading.place + at_most, size);
+  settle(reading.version, end);
+  const std::span<const float> values =
+      names_parameters(reading.which) ? model->parameters() : model->slot(reading.which - 1);
+  const std::span<const float> part = values.subspan(reading.place, end - reading.place);
+  member.reading->place = end;
+  if (end == size) member.reading.reset();
+  FrameHeader header;
+  header.sequence = reading.id;
+  header.place = reading.place;
+  header.detail = low_bits(reading.version);
+  if (format == WireFormat::kFloat32) {
+    send(member, ServerFrame::kValues, header, std::as_bytes(part), Kept::kLent);
+  } else {
+    scratch.resize(part.size() * bytes_each(format));
+    encode_floats(format, part, scratch);
+    send(member, ServerFrame::kValues, header, scratch, Kept::kCopy);
   }
 }
 

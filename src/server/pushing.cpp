@@ -73,7 +73,7 @@ void ParameterServer::State::on_push(Member& member, const FrameHeader& header,
     push.detail = header.detail;
     push.base = version_near(model->version(), header.detail);
   }
-  model->settle();  // of what this memory may still hold
+  free_memory(push);
   const std::span<float> place =
       std::span(push.gradients)
           .subspan(static_cast<std::size_t>(header.place), elements(payload.size(), *spec));
@@ -138,6 +138,7 @@ void ParameterServer::State::apply_at_once(Member& member) {
   const std::uint64_t version = model->version();
   const std::uint64_t staleness = version > push.base ? version - push.base : 0;
   if (spec->delay_compensation > 0 && staleness > 0 && !member.pulled.empty()) {
+    settle();
     compensate_delay(push.gradients, model->parameters(), member.pulled, spec->delay_compensation);
     if (!all_finite(push.gradients)) {
       return answer(member, {.kind = PushAnswer::Kind::kRejected,
@@ -146,10 +147,7 @@ void ParameterServer::State::apply_at_once(Member& member) {
                              .reason = "the gradient overflows when its delay is compensated"});
     }
   }
-  if (!adopt_draft({member.worker})) {
-    ports.model_changes();
-    model->apply(push.gradients, 1.0);
-  }
+  if (!adopt_draft({member.worker})) apply(push.gradients, 1.0);
   ++counters.updates;
   ++counters.pushes;
   ++counters.staleness[std::min(staleness, kMaxStalenessCounted)];
@@ -162,8 +160,7 @@ void ParameterServer::State::apply_deferred() {
   if (spec->mode == ServerMode::kSync) return;
   for (Member& member : members->all()) {
     if (!member.push.whole) continue;
-    ports.model_changes();
-    model->apply(member.push.gradients, 1.0);
+    apply(member.push.gradients, 1.0);
     ++counters.updates;
     ++counters.pushes;
     ++member.progress;
@@ -278,8 +275,7 @@ bool ParameterServer::State::apply_sum(const std::vector<Rank>& ranks) {
     add_to(sum, members->at(ranks[i]).push.gradients);
   }
   if (ranks.size() > 1 && !all_finite(sum)) return false;
-  ports.model_changes();
-  model->apply(sum, 1.0 / static_cast<double>(ranks.size()));
+  apply(sum, 1.0 / static_cast<double>(ranks.size()));
   return true;
 }
 

@@ -4,6 +4,7 @@
 //   pushing.cpp   gradients in, rounds        keeping.cpp   snapshots out and in
 //   leaving.cpp   farewells, eviction, the end
 //   drafting.cpp  updates and values ahead of time
+//   settling.cpp  updates take effect, and those who read go first
 //
 // Everything a peer sent is checked before it has any effect; what breaks the protocol throws
 // PeerError and leaves this as it was, but for the connection, which the caller then ends.
@@ -120,6 +121,16 @@ struct ParameterServer::State {
   // kBounded: whether a worker with this clock may read.
   bool in_bounds(const Member& member, std::uint64_t clock) const;
   void send_values(Member& member);
+  void go_on_sending(Member& member);  // as far as there is room
+  void send_piece(Member& member);     // of what it reads
+  void send_the_rest();                // to all who read
+
+  // settling.cpp
+  void apply(std::span<const float> gradients, double scale);
+  void settle(std::uint64_t version, std::size_t count);
+  void settle();
+  void free_memory(const StagedPush& push);
+  void memory_changes(std::span<const float> memory);
 
   // drafting.cpp
   std::vector<Rank> drafters(const Member& member) const;

@@ -71,6 +71,9 @@ class ServerProcess::Implementation final : private ServerPorts {
                        std::span<const std::byte> payload) override {
       if (!forgotten) owner.server_->on_frame(id, header, payload, Clock::now());
     }
+    void all_sent(Link&) override {
+      if (!forgotten) owner.server_->on_room(id, Clock::now());
+    }
     void link_lost(Link& lost, const std::string& reason) override {
       if (!forgotten) {
         if (reason != kSaidGoodbye) owner.log("lost " + lost.peer_text() + ": " + reason);
@@ -169,8 +172,13 @@ class ServerProcess::Implementation final : private ServerPorts {
     return found != connections_.end() ? found->second.link->piece_bytes() : kPieceBytes;
   }
 
-  void model_changes() override {
-    for (auto& [id, held] : connections_) held.link->copy_lent();
+  bool has_room(ConnectionId to) override {
+    const auto found = connections_.find(to);
+    return found == connections_.end() || found->second.link->unsent() == 0;
+  }
+
+  void model_changes(std::span<const std::byte> memory) override {
+    for (auto& [id, held] : connections_) held.link->copy_lent(memory);
   }
 
   void close(ConnectionId connection, const std::string& reason) override {

@@ -78,7 +78,9 @@ class Harness final : public ServerPorts {
     incarnations_[to] = decode_joined(payload).incarnation;
     lineage_ = decode_joined(payload).lineage;
   }
-  void model_changes() override {}
+  std::size_t piece_bytes(ConnectionId) const override { return 2 * sizeof(float); }
+  bool has_room(ConnectionId) override { return ++asked_ % 3 != 0; }
+  void model_changes(std::span<const std::byte>) override {}
   void close(ConnectionId connection, const std::string&) override { open_.erase(connection); }
   void persist(ServerSnapshot snapshot) override {
     COHORT_CHECK((choice_ & 4) != 0, "a snapshot that nobody wants");
@@ -109,6 +111,7 @@ class Harness final : public ServerPorts {
     since_ += std::chrono::milliseconds(1 + amount * (amount % 2 == 0 ? 1 : 20));
     for (const ConnectionId each : std::set<ConnectionId>(open_)) {
       if (amount % 4 == 0 && open_.count(each) == 1) server_->on_heard(each, now());
+      if (open_.count(each) == 1) server_->on_room(each, now());
     }
     server_->on_tick(now());
     sink_ = server_->finished().has_value() ? 1 : 0;
@@ -234,6 +237,7 @@ class Harness final : public ServerPorts {
   std::optional<ServerSnapshot> writing_;
   std::optional<ServerSnapshot> kept_;
   int sent_ = 0;
+  int asked_ = 0;  // for room
   volatile std::uint8_t sink_ = 0;
 };
 

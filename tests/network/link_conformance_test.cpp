@@ -296,7 +296,8 @@ TEST_P(LinkConformance, LentMemoryIsReadUntilItIsCopied) {
                            std::span(memory).subspan(1000));
   }
   ASSERT_GT(pair_->connected->unsent(), 0);  // nobody reads yet
-  pair_->connected->copy_lent();
+  pair_->connected->copy_lent({});
+  pair_->connected->copy_lent(memory);
   std::fill(memory.begin(), memory.end(), std::byte{0});
   pair_->accepted->set_handler(at_server_);
   ASSERT_TRUE(run_until(io_, [&] { return at_server_.frames.size() == 40; }));

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -165,6 +166,9 @@ class Cluster : public ServerPorts {
       errors.push_back(error.what());
       disconnect(rank);
     }
+    if (server && worker.connection && worker.to_worker.empty()) {
+      server->on_room(*worker.connection, now);
+    }
     return true;
   }
 
@@ -296,11 +300,26 @@ class Cluster : public ServerPorts {
     Worker& worker = at(owner.at(to));
     if (worker.connection == to) worker.to_worker.push_back(parcel(header, payload, kept));
   }
-  void model_changes() override {
-    ++changes;
+  std::size_t piece_bytes(ConnectionId) const override { return piece * sizeof(float); }
+  bool has_room(ConnectionId to) override {
+    const Worker& worker = at(owner.at(to));
+    return worker.connection != to || worker.to_worker.size() < most_queued;
+  }
+  void model_changes(std::span<const std::byte> memory) override {
+    const std::less<> before;
     for (const auto& worker : workers) {
-      for (Parcel& frame : worker->to_worker) frame.copy();
+      for (Parcel& frame : worker->to_worker) {
+        if (before(frame.lent.data(), memory.data() + memory.size()) &&
+            before(memory.data(), frame.lent.data() + frame.lent.size())) {
+          copies += frame.is_lent ? 1 : 0;
+          frame.copy();
+        }
+      }
     }
+  }
+  void updating() override {
+    ++updates;
+    history[server->version()] = server->parameters();
   }
   void close(ConnectionId connection, const std::string& reason) override {
     log(reason);
@@ -337,7 +356,11 @@ class Cluster : public ServerPorts {
   std::map<ServerFrame, int> sent;
   std::vector<std::string> lines, errors;
   std::vector<Rank> closing;
-  int changes = 0;
+  int updates = 0;
+  int copies = 0;  // of values that were lent
+  std::map<std::uint64_t, std::vector<float>> history;  // the model, of all versions but the last
+  std::size_t piece = kPieceBytes / sizeof(float);         // elements of values in a frame
+  std::size_t most_queued = static_cast<std::size_t>(-1);  // frames to a worker
   int events = 0;
   std::function<void(Rank, int, std::span<const float>, std::span<float>)> gradient =
       [](Rank rank, int step, std::span<const float> values, std::span<float> out) {

@@ -75,10 +75,7 @@ struct Reference {
   Step step = 0;
 };
 
-inline std::vector<float> values_of(const Cluster& cluster) {
-  const auto values = cluster.server->parameters();
-  return {values.begin(), values.end()};
-}
+inline std::vector<float> values_of(const Cluster& cluster) { return cluster.server->parameters(); }
 
 // What the rounds must have given, from what the workers pushed and were told.
 inline std::vector<float> expected_of_rounds(Cluster& cluster) {

@@ -132,9 +132,7 @@ TEST(ShardClient, RepeatsRoundsOneByOneAndStreamsOtherPushes) {
     EXPECT_EQ(types(cluster.at(0).to_server), mode == ServerMode::kSync ? rounds : stream);
     cluster.settle();
     EXPECT_EQ(cluster.server->version(), 3U);
-    EXPECT_EQ(std::vector<float>(cluster.server->parameters().begin(),
-                                 cluster.server->parameters().end()),
-              before);
+    EXPECT_EQ(cluster.server->parameters(), before);
   }
 }
 

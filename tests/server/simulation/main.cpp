@@ -39,6 +39,7 @@ constexpr NamedBug kBugs[] = {
     {"sequence-restarts", PlantedBug::kSequenceRestarts},
     {"dead-pins-clock", PlantedBug::kDeadPinsClock},
     {"stale-draft", PlantedBug::kStaleDraft},
+    {"torn-read", PlantedBug::kTornRead},
 };
 
 struct Totals {

@@ -77,6 +77,22 @@ void World::server_sends(ConnectionId to, const FrameHeader& header,
   send(through, kWorkerEnd, std::move(parcel));
 }
 
+bool World::has_room(ConnectionId to) {
+  if (!chance(swarm_.congested)) return true;
+  queue_.add(now_ + draw(5 * kMillisecond), EventKind::kRoom, static_cast<std::uint32_t>(to));
+  return false;
+}
+
+void World::give_room(Wire& wire) {
+  if (!server_.up() || wire.boot != server_.boot() || !wire.open[kServerEnd]) return;
+  if (server_.paused) {
+    queue_.add(now_ + draw(5 * kMillisecond), EventKind::kRoom, wire.id);
+    return;
+  }
+  if (tracing()) say("connection " + std::to_string(wire.id) + " has room");
+  on_server([&] { server_.machine().on_room(wire.id, moment(now_)); });
+}
+
 void World::server_closes(ConnectionId connection, const std::string& reason) {
   Wire& closed = wire(connection);
   if (tracing()) say("server closes connection " + std::to_string(connection) + ": " + reason);

@@ -96,6 +96,7 @@ class Oracle {
     int joined_boot = -1;
     Time heard = 0;
     Time joined_at = 0;
+    std::uint64_t reads = 0;                   // the pull that is being answered
     std::optional<Time> disconnected_at = {};  // the connection by which it joined, at the server
   };
   struct Kept {

@@ -70,6 +70,8 @@ void Oracle::server_sent(int process, const FrameHeader& header, std::span<const
       return;
     case ServerFrame::kValues:
       serving_ = true;
+      if (to.reads == header.sequence) return;  // what follows is as old as the first
+      to.reads = header.sequence;
       check_gap(process);
       check_alone(to.rank);
       clocks_.gets_values(to.rank);
@@ -93,6 +95,7 @@ void Oracle::on_joined(int process, const JoinedBody& body, Time now) {
     clocks_.joined_anew(to.rank, process);
   }
   clocks_.joined(to.rank);
+  to.reads = 0;
   to.left = clocks_.has_left(to.rank);
   issued_in_boot_[at(to.rank)] = std::max(issued_in_boot_[at(to.rank)], body.incarnation);
   to.incarnation = body.incarnation;

@@ -55,7 +55,17 @@ void ServerProcess::send(ConnectionId to, const FrameHeader& header,
   world_.server_sends(to, header, payload, kept);
 }
 
-void ServerProcess::model_changes() { world_.model_changes(); }
+std::size_t ServerProcess::piece_bytes(ConnectionId) const {
+  return world_.swarm().piece * sizeof(float);
+}
+
+bool ServerProcess::has_room(ConnectionId to) { return world_.has_room(to); }
+
+void ServerProcess::model_changes(std::span<const std::byte> memory) {
+  world_.model_changes(memory);
+}
+
+void ServerProcess::updating() { world_.server_updates(); }
 
 void ServerProcess::close(ConnectionId connection, const std::string& reason) {
   world_.server_closes(connection, reason);

@@ -30,7 +30,10 @@ class ServerProcess final : public ServerPorts {
 
   void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
             Kept kept) override;
-  void model_changes() override;
+  std::size_t piece_bytes(ConnectionId) const override;
+  bool has_room(ConnectionId to) override;
+  void model_changes(std::span<const std::byte> memory) override;
+  void updating() override;
   void close(ConnectionId connection, const std::string& reason) override;
   void persist(ServerSnapshot snapshot) override;
   void log(const std::string& line) override;

@@ -100,6 +100,10 @@ Swarm draw_swarm(Seed seed) {
     swarm.min_part = between(random, 1, 4);
     swarm.draft_stretch = static_cast<std::size_t>(between(random, 1, 8));
   }
+  if (one_in(random, 2)) {
+    swarm.congested = random.uniform(0.1, 0.9);
+    swarm.piece = static_cast<std::size_t>(between(random, 1, 4));
+  }
   return swarm;
 }
 
@@ -122,6 +126,7 @@ std::string Swarm::text() const {
       << persist_takes / kMillisecond << " ms";
   if (last_looks > 0) out << ", " << last_looks << " last looks, early " << early_look;
   if (poison > 0) out << ", poison " << poison;
+  if (congested > 0) out << ", congested " << congested << " in pieces of " << piece;
   return out.str();
 }
 

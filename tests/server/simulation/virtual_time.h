@@ -26,6 +26,7 @@ enum class EventKind : std::uint8_t {
   kProcess,     // subject: process; extra: its generation. A step of its work is done
   kConnect,     // subject: process. It tries to reach the server
   kPersisted,   // subject: boot; extra: the snapshot's id
+  kRoom,        // subject: connection. It takes more values
   kServerUp,    // the server's process starts
   kWakeServer,  // SIGCONT
   kWake,        // subject: process

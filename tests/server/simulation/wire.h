@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,16 @@ class Channel {
   void keep_first(std::size_t count) {
     if (count == 0) reading = false;
     if (count < size()) parcels_.resize(first_ + count);
+  }
+  void copy_lent(std::span<const std::byte> memory) {
+    const std::less<> before;
+    for (std::size_t i = first_; i < parcels_.size(); ++i) {
+      const auto lent = parcels_[i].lent;
+      if (!lent.empty() && before(lent.data(), memory.data() + memory.size()) &&
+          before(memory.data(), lent.data() + lent.size())) {
+        parcels_[i].copy_lent();
+      }
+    }
   }
   void copy_lent() {
     for (std::size_t i = first_; i < parcels_.size(); ++i) parcels_[i].copy_lent();

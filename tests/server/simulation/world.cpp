@@ -101,6 +101,8 @@ void World::dispatch(const Event& event) {
       }
       if (tracing()) say("snapshot " + std::to_string(event.extra) + " is written, or has failed");
       return server_.persisted(static_cast<int>(event.subject), event.extra);
+    case EventKind::kRoom:
+      return give_room(wire(event.subject));
     case EventKind::kServerUp:
       if (tracing()) say("server starts");
       return server_.start();
@@ -216,8 +218,11 @@ void World::server_logs(const std::string& line) {
   }
 }
 
-void World::model_changes() {
-  for (const std::uint32_t id : live_wires_) wire(id).towards[kWorkerEnd].copy_lent();
+void World::model_changes(std::span<const std::byte> memory) {
+  for (const std::uint32_t id : live_wires_) wire(id).towards[kWorkerEnd].copy_lent(memory);
+}
+
+void World::server_updates() {
   oracle_.model_seen(server_.machine().version(), server_.machine().parameters(), now_);
 }
 

@@ -63,7 +63,9 @@ class World {
                     Kept kept);
   void server_closes(ConnectionId connection, const std::string& reason);
   void server_logs(const std::string& line);
-  void model_changes();
+  bool has_room(ConnectionId to);
+  void model_changes(std::span<const std::byte> memory);
+  void server_updates();
   void snapshot_begun(int boot, std::uint64_t id);
   // Every call of the machine goes through here: afterwards its promises are checked.
   void on_server(const std::function<void()>& call);
@@ -90,6 +92,7 @@ class World {
   void hand_over(Wire& wire, End to, Parcel& parcel);
   void end_lost(Wire& wire, End end, const char* why);
   void drop_tail(Channel& channel);
+  void give_room(Wire& wire);
   void end_channel(Wire& wire, End to);
   void break_wire(Wire& wire);
   void heartbeat(Wire& wire);
