@@ -44,7 +44,8 @@ class LinkHandler {
   virtual void frame_arrived(Link& link, const FrameHeader& header,
                              std::span<const std::byte> payload) = 0;
 
-  // All that had to wait has been taken by the system, or has come into the shared memory.
+  // All has been taken by the system, or has come into the shared memory. Comes sooner or later
+  // after a send() that left something unsent; may come without one.
   virtual void all_sent(Link&) {}
 
   // Once, and nothing after it. The link must not be destroyed from within; post() that.
@@ -53,7 +54,8 @@ class LinkHandler {
 
 struct LinkOptions {
   std::chrono::milliseconds silence = std::chrono::seconds(3);
-  // Bytes that are copied and kept for a peer that does not read. What is lent does not count.
+  // Bytes that are copied and kept for a peer that does not read. What was lent does not count, nor
+  // when it has had to be copied.
   std::size_t max_unsent = std::size_t{1} << 30;
 };
 

@@ -1,8 +1,8 @@
 // The bytes of TLS records on their way between a stream and the system.
 //
 // They go through memory for the records of a whole frame, so that one call moves them all. The
-// streams of a thread hand it on to each other: it stays in the caches, and a server of a thousand
-// workers does not need a gigabyte. A stream has it only while more than a little is under way.
+// streams of a thread hand it on to each other, so it stays in the caches, and a server of many
+// workers needs little. A stream keeps it only while more than a little waits in it.
 #pragma once
 
 #include <cstddef>

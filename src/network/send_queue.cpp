@@ -25,6 +25,7 @@ std::size_t SendQueue::push(const FrameHeader& header, std::span<const std::byte
   frame.for_ring = ring_ != nullptr && fits_ring(length);
   if (!frame.for_ring) frame.padding = padding_after(length);
   bytes_ += frame.size();
+  ++lent_frames_;
   return frame.size();
 }
 
@@ -32,6 +33,7 @@ void SendQueue::push_first(const FrameHeader& header) {
   const bool begun = !frames_.empty() && frames_.front().sent > 0;
   Frame& frame = *frames_.emplace(frames_.begin() + (begun ? 1 : 0));
   frame.meaning = header;
+  frame.lent = false;
   bytes_ += frame.size();
 }
 
@@ -45,8 +47,8 @@ void SendQueue::encode_header(Frame& frame) const {
   frame.encoded = true;
 }
 
-void SendQueue::take_copy(Frame& frame) {
-  frame.lent = false;
+// How many bytes it had to copy.
+std::size_t SendQueue::take_copy(Frame& frame) {
   std::size_t past = frame.sent > frame.header.size() ? frame.sent - frame.header.size() : 0;
   for (auto& part : frame.parts) {  // what is sent is not needed any more
     const std::size_t dropped = std::min(past, part.size());
@@ -56,23 +58,28 @@ void SendQueue::take_copy(Frame& frame) {
   frame.padding -= past;
   frame.sent = std::min(frame.sent, frame.header.size());
   const std::size_t left = frame.parts[0].size() + frame.parts[1].size();
-  if (left == 0) return;
-  auto copy = std::make_unique_for_overwrite<std::byte[]>(left);
-  std::byte* to = copy.get();
-  for (const auto part : frame.parts) to = std::copy(part.begin(), part.end(), to);
-  frame.copy = std::move(copy);
-  frame.copied = left;
-  copied_bytes_ += left;
-  frame.parts = {std::span<const std::byte>(frame.copy.get(), left), {}};
+  if (left > 0) {
+    auto copy = std::make_unique_for_overwrite<std::byte[]>(left);
+    std::byte* to = copy.get();
+    for (const auto part : frame.parts) to = std::copy(part.begin(), part.end(), to);
+    frame.copy = std::move(copy);
+    frame.parts = {std::span<const std::byte>(frame.copy.get(), left), {}};
+  }
+  frame.lent = false;
+  --lent_frames_;
+  return left;
 }
 
 void SendQueue::drop_copy(Frame& frame) {
-  copied_bytes_ -= std::exchange(frame.copied, 0);
+  copied_bytes_ -= std::exchange(frame.counted, 0);
   frame.copy.reset();
 }
 
 void SendQueue::keep(Kept kept) {
-  if (kept == Kept::kCopy && !frames_.empty() && frames_.back().lent) take_copy(frames_.back());
+  if (kept == Kept::kLent || frames_.empty() || !frames_.back().lent) return;
+  Frame& frame = frames_.back();
+  frame.counted = take_copy(frame);
+  copied_bytes_ += frame.counted;
 }
 
 void SendQueue::copy_lent() {
@@ -82,6 +89,7 @@ void SendQueue::copy_lent() {
 }
 
 void SendQueue::copy_lent(std::span<const std::byte> memory) {
+  if (lent_frames_ == 0) return;
   const auto overlaps = [&](std::span<const std::byte> part) {
     const std::less<> before;
     return !part.empty() && before(part.data(), memory.data() + memory.size()) &&
@@ -143,13 +151,14 @@ void SendQueue::sent(std::size_t bytes) {
     bytes -= now;
     if (frame.sent < frame.size()) continue;
     drop_copy(frame);
+    if (frame.lent) --lent_frames_;
     frames_.pop_front();
   }
 }
 
 void SendQueue::clear() {
   frames_.clear();
-  bytes_ = copied_bytes_ = 0;
+  bytes_ = copied_bytes_ = lent_frames_ = 0;
 }
 
 }  // namespace cohort

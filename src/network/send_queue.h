@@ -45,7 +45,7 @@ class SendQueue {
   bool ring_is_full() const { return ring_is_full_; }
   bool empty() const { return frames_.empty(); }
   std::size_t bytes() const { return bytes_; }                // unsent, headers and payloads
-  std::size_t copied_bytes() const { return copied_bytes_; }  // of payloads, kept here
+  std::size_t copied_bytes() const { return copied_bytes_; }  // of payloads that nobody lent
 
  private:
   struct Frame {
@@ -58,12 +58,12 @@ class SendQueue {
     bool for_ring = false;                            // its parts are not in the ring yet
     bool lent = true;
     std::unique_ptr<std::byte[]> copy = {};
-    std::size_t copied = 0;  // bytes of it
+    std::size_t counted = 0;  // bytes of it, where nobody lent them
 
     std::size_t size() const { return header.size() + parts[0].size() + parts[1].size() + padding; }
   };
 
-  void take_copy(Frame& frame);
+  std::size_t take_copy(Frame& frame);
   void drop_copy(Frame& frame);
   void encode_header(Frame& frame) const;
   bool put_into_ring(Frame& frame);
@@ -73,6 +73,7 @@ class SendQueue {
   std::deque<Frame> frames_ = {};
   std::size_t bytes_ = 0;
   std::size_t copied_bytes_ = 0;
+  std::size_t lent_frames_ = 0;
   bool ring_is_full_ = false;
 };
 

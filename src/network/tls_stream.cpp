@@ -312,7 +312,10 @@ IoResult TlsStream::read(std::span<std::byte> first, std::span<std::byte> second
 IoResult TlsStream::flush() {
   while (out_.size() > 0) {
     const ssize_t sent = ::send(wire_.descriptor, out_.bytes().data(), out_.size(), MSG_NOSIGNAL);
-    if (sent < 0 && would_block()) return {IoResult::Status::kWantWrite, 0};
+    if (sent < 0 && would_block()) {
+      out_.rest();
+      return {IoResult::Status::kWantWrite, 0};
+    }
     if (sent < 0) return fail(std::strerror(errno));
     out_.take(static_cast<std::size_t>(sent));
   }

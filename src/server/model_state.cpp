@@ -132,7 +132,7 @@ bool ModelState::begin_draft(double scale) {
       return false;
     }
   }
-  drafting_ = {.gradients = {}, .scalars = scalars(scale), .version = version_ + 1, .done = 0};
+  drafting_ = {.gradients = {}, .scalars = scalars(scale)};
   return true;
 }
 

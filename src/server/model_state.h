@@ -48,7 +48,7 @@ class ModelState {
 
   // How many of the first elements are of that version, or of a newer one.
   std::size_t settled(std::uint64_t version) const;
-  // Makes the first `count` elements those of that version.
+  // Makes the first `count` elements those of that version, where they are older.
   void settle(std::uint64_t version, std::size_t count);
   // The newest version that waits for what this memory holds.
   std::optional<std::uint64_t> waits_for(std::span<const float> gradients) const;

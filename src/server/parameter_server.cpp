@@ -171,8 +171,10 @@ void ParameterServer::on_lost(ConnectionId connection, Deadline now) {
 void ParameterServer::on_room(ConnectionId connection, Deadline now) {
   state_->note_time(now);
   const auto found = state_->connections.find(connection);
-  if (found == state_->connections.end() || !found->second.joined) return;
-  Member& member = state_->members->at(found->second.worker);
+  if (found == state_->connections.end() || !state_->members) return;
+  const Rank worker = found->second.worker;
+  if (!state_->members->has(worker)) return;
+  Member& member = state_->members->at(worker);
   if (member.connection == connection) state_->go_on_sending(member);
 }
 

@@ -48,7 +48,8 @@ struct ServerSnapshot {
   std::vector<std::vector<float>> slots = {};  // the optimizer's
 };
 
-// What the server does to the world. Called from within its methods; must not call back.
+// What the server does to the world. Called from within its methods; must not call back, but for
+// what is const.
 class ServerPorts {
  public:
   virtual ~ServerPorts() = default;

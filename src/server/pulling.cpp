@@ -106,8 +106,6 @@ void ParameterServer::State::send_piece(Member& member) {
   const std::span<const float> values =
       names_parameters(reading.which) ? model->parameters() : model->slot(reading.which - 1);
   const std::span<const float> part = values.subspan(reading.place, end - reading.place);
-  member.reading->place = end;
-  if (end == size) member.reading.reset();
   FrameHeader header;
   header.sequence = reading.id;
   header.place = reading.place;
@@ -119,6 +117,8 @@ void ParameterServer::State::send_piece(Member& member) {
     encode_floats(format, part, scratch);
     send(member, ServerFrame::kValues, header, scratch, Kept::kCopy);
   }
+  member.reading->place = end;
+  if (end == size) member.reading.reset();
 }
 
 }  // namespace cohort

@@ -14,7 +14,7 @@ void ParameterServer::State::apply(std::span<const float> gradients, double scal
   model->apply(gradients, scale);
 }
 
-// Makes the first `count` elements those of that version.
+// Makes the first `count` elements those of that version, where they are older.
 void ParameterServer::State::settle(std::uint64_t version, std::size_t count) {
   const std::size_t begin = model->settled(version);
   if (begin >= count) return;

@@ -16,6 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds kTick{50};
 // What a worker may still have to be told when the job is over.
 constexpr std::chrono::milliseconds kFarewell{500};
+// Of values to a worker that takes them as fast as they come; then others have their turn.
+constexpr std::uint64_t kPiecesAtOnce = 16;
 
 }  // namespace
 
@@ -87,6 +89,7 @@ class ServerProcess::Implementation final : private ServerPorts {
     std::unique_ptr<Link> link;
     bool forgotten = false;       // the server has closed it; only what is unsent still goes out
     Clock::time_point told = {};  // when something was heard, as the server knows
+    std::uint64_t pieces = 0;     // of values, sent one after the other
   };
 
   std::string admit(const Identity& peer) const {
@@ -174,7 +177,13 @@ class ServerProcess::Implementation final : private ServerPorts {
 
   bool has_room(ConnectionId to) override {
     const auto found = connections_.find(to);
-    return found == connections_.end() || found->second.link->unsent() == 0;
+    if (found == connections_.end()) return true;
+    if (found->second.link->unsent() > 0) return false;
+    if (++found->second.handler->pieces % kPiecesAtOnce != 0) return true;
+    boost::asio::post(io_, [this, to] {
+      if (connections_.contains(to)) server_->on_room(to, Clock::now());
+    });
+    return false;
   }
 
   void model_changes(std::span<const std::byte> memory) override {

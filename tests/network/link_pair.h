@@ -55,6 +55,7 @@ class Recorder : public LinkHandler {
     if (!place) return std::nullopt;
     return place(header);
   }
+  void all_sent(Link&) override { ++times_all_sent; }
   void frame_arrived(Link& link, const FrameHeader& header,
                      std::span<const std::byte> payload) override {
     if (arrived) arrived(link, header, payload);
@@ -70,6 +71,7 @@ class Recorder : public LinkHandler {
   std::deque<Frame> frames;
   std::optional<std::string> lost;
   int losses = 0;
+  int times_all_sent = 0;
 };
 
 // Runs the loop until `done`, or the time is up. Whether it was done.
