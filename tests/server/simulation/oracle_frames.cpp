@@ -129,6 +129,12 @@ void Oracle::on_fenced(Process& process, std::uint64_t incarnation, Time now) {
   }
   if (issued_[at(process.rank)] > incarnation) return;
   if (clocks_.may_be_gone(process.rank)) return;
+  // After a restart being heard is not enough: all wait for what it has to repeat.
+  const Time patience = std::chrono::nanoseconds(ServerOptions().return_within).count();
+  if (swarm_.mode == ServerMode::kSync && boot_ > 0 && process.joined_boot == boot_ &&
+      process.hindered_until > process.joined_at && now - process.joined_at >= patience) {
+    return;
+  }
   fail(Breach::kFence, "incarnation " + std::to_string(incarnation) + " of worker " +
                            std::to_string(process.rank) +
                            " is fenced, though it was neither silent nor replaced");
