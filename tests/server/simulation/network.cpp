@@ -170,7 +170,7 @@ void World::take_front(Wire& wire, End to) {
     }
     if (to == kServerEnd) {
       wire.introduced = true;  // workers begin with a join
-      oracle_.server_heard(wire.process, now_);
+      server_hears(wire);
       oracle_.server_got(wire.process, header, payload);
       on_server([&] { server_.machine().on_frame(wire.id, header, payload, moment(now_)); });
     } else {
@@ -181,6 +181,13 @@ void World::take_front(Wire& wire, End to) {
                                         (to == kServerEnd ? "server: " : "worker: ") +
                                         error.what());
   }
+}
+
+// What comes late by an older connection says nothing of a worker whose newer one seems to be open.
+void World::server_hears(Wire& from) {
+  const ConnectionId joined = processes_[static_cast<std::size_t>(from.process)]->joined_by;
+  const bool counts = from.id >= joined || !wire(joined).open[kServerEnd];
+  if (counts) oracle_.server_heard(from.process, now_);
 }
 
 void World::end_lost(Wire& wire, End end, const char* why) {
@@ -244,7 +251,7 @@ void World::heartbeat(Wire& wire) {
     if (heard) {
       wire.heard[to] = now_;
       if (to == kServerEnd) {
-        if (wire.introduced) oracle_.server_heard(wire.process, now_);
+        if (wire.introduced) server_hears(wire);
         server_.machine().on_heard(wire.id, moment(now_));
       }
     } else if (now_ - wire.heard[to] > swarm_.silence) {

@@ -93,6 +93,7 @@ class World {
   void end_lost(Wire& wire, End end, const char* why);
   void drop_tail(Channel& channel);
   void give_room(Wire& wire);
+  void server_hears(Wire& from);
   void end_channel(Wire& wire, End to);
   void break_wire(Wire& wire);
   void heartbeat(Wire& wire);
