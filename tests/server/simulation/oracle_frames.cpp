@@ -179,6 +179,7 @@ void Oracle::server_evicted(Rank rank, Time now) {
 bool Oracle::is_member(const Process& process, Time now) const {
   return process.joined_boot == boot_ && !process.left &&
          process.incarnation == issued_in_boot_[at(process.rank)] &&
+         process.incarnation > process.fenced &&  // which was judged when it happened
          now - process.heard < swarm_.evict_after && !process.silent;
 }
 
