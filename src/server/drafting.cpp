@@ -151,7 +151,7 @@ bool ParameterServer::State::adopt_draft(const std::vector<Rank>& ranks) {
   }
   draft.reset();
   send_the_rest();  // of the copy that is the model now
-  ports.updating();
+  ports.version_changes();
   model->adopt_draft();
   ++counters.drafted;
   for (const Rank rank : ranks) {

@@ -64,8 +64,8 @@ class ServerPorts {
   virtual bool has_room(ConnectionId) { return true; }
   // Lent bytes of this memory that are not sent yet must be copied now.
   virtual void model_changes(std::span<const std::byte> memory) = 0;
-  // An update is about to be made.
-  virtual void updating() {}
+  // An update is about to be made, or numbers of versions to be passed over.
+  virtual void version_changes() {}
   // Closes after what was sent has gone out. The server forgets the connection at once.
   virtual void close(ConnectionId connection, const std::string& reason) = 0;
   // Writes it; then on_persisted(id) or on_persist_failed(id) must be called, later, not from here.

@@ -257,6 +257,7 @@ void ParameterServer::State::examine_rounds() {
     if (decision.kind == RoundDecision::Kind::kSkip) {
       ports.log("nobody is left who could repeat the rounds between update " +
                 std::to_string(model->version()) + " and " + std::to_string(decision.version));
+      ports.version_changes();
       model->set_version(decision.version);
       changed = true;
     } else {
@@ -325,6 +326,7 @@ void ParameterServer::State::skip_held_versions() {
   if (next <= model->version()) return;
   ports.log("nobody is left who could repeat the rounds between update " +
             std::to_string(model->version()) + " and " + std::to_string(next));
+  ports.version_changes();
   model->set_version(next);
   changed = true;
   drop_late_pushes();

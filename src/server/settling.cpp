@@ -10,7 +10,7 @@
 namespace cohort {
 
 void ParameterServer::State::apply(std::span<const float> gradients, double scale) {
-  ports.updating();
+  ports.version_changes();
   model->apply(gradients, scale);
 }
 

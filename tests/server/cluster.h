@@ -317,8 +317,8 @@ class Cluster : public ServerPorts {
       }
     }
   }
-  void updating() override {
-    ++updates;
+  void version_changes() override {
+    ++version_changes_seen;
     history[server->version()] = server->parameters();
   }
   void close(ConnectionId connection, const std::string& reason) override {
@@ -356,10 +356,10 @@ class Cluster : public ServerPorts {
   std::map<ServerFrame, int> sent;
   std::vector<std::string> lines, errors;
   std::vector<Rank> closing;
-  int updates = 0;
-  int copies = 0;  // of values that were lent
+  int version_changes_seen = 0;
+  int copies = 0;                                       // of values that were lent
   std::map<std::uint64_t, std::vector<float>> history;  // the model, of all versions but the last
-  std::size_t piece = kPieceBytes / sizeof(float);         // elements of values in a frame
+  std::size_t piece = kPieceBytes / sizeof(float);      // elements of values in a frame
   std::size_t most_queued = static_cast<std::size_t>(-1);  // frames to a worker
   int events = 0;
   std::function<void(Rank, int, std::span<const float>, std::span<float>)> gradient =

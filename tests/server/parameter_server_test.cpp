@@ -31,7 +31,7 @@ TEST(ParameterServer, SynchronousRoundsAreTheReferenceOptimizerFedTheMean) {
       EXPECT_EQ(values_of(cluster), expected_of_rounds(cluster)) << optimizer << " " << workers;
       EXPECT_EQ(cluster.server->counters().pushes, static_cast<std::uint64_t>(12 * workers));
       EXPECT_TRUE(cluster.errors.empty());
-      EXPECT_EQ(cluster.updates, 12);
+      EXPECT_EQ(cluster.version_changes_seen, 12);
     }
   }
 }

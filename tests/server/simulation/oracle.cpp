@@ -302,6 +302,9 @@ bool Oracle::may_differ(const Seen& seen, int boot, std::uint64_t version,
   const bool told = first.alive && first.joined_boot == boot && made != made_at_.end() &&
                     first.joined_at <= made->second;
   if (!told) return seen.boot != boot;
+  // The last update has to be made, so the number before it cannot be passed over.
+  const bool before_last = static_cast<std::uint64_t>(swarm_.total_updates) == version + 1;
+  if (before_last && seen.boot != boot) return true;
   // A round is repeated without those of its workers that cannot come any more; and again with
   // them, when the server that had given them up is forgotten too: what they were acknowledged has
   // to be in the model.

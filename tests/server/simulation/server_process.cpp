@@ -65,7 +65,7 @@ void ServerProcess::model_changes(std::span<const std::byte> memory) {
   world_.model_changes(memory);
 }
 
-void ServerProcess::updating() { world_.server_updates(); }
+void ServerProcess::version_changes() { world_.server_updates(); }
 
 void ServerProcess::close(ConnectionId connection, const std::string& reason) {
   world_.server_closes(connection, reason);

@@ -33,7 +33,7 @@ class ServerProcess final : public ServerPorts {
   std::size_t piece_bytes(ConnectionId) const override;
   bool has_room(ConnectionId to) override;
   void model_changes(std::span<const std::byte> memory) override;
-  void updating() override;
+  void version_changes() override;
   void close(ConnectionId connection, const std::string& reason) override;
   void persist(ServerSnapshot snapshot) override;
   void log(const std::string& line) override;
