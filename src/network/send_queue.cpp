@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "core/error.h"
 #include "network/crc32c.h"
+#include "network/overlap.h"
 
 namespace cohort {
 namespace {
@@ -90,15 +90,9 @@ void SendQueue::copy_lent() {
 
 void SendQueue::copy_lent(std::span<const std::byte> memory) {
   if (lent_frames_ == 0) return;
-  const auto overlaps = [&](std::span<const std::byte> part) {
-    const std::less<> before;
-    return !part.empty() && before(part.data(), memory.data() + memory.size()) &&
-           before(memory.data(), part.data() + part.size());
-  };
   for (Frame& frame : frames_) {
-    if (frame.lent && std::any_of(frame.parts.begin(), frame.parts.end(), overlaps)) {
-      take_copy(frame);
-    }
+    const bool changes = overlap(frame.parts[0], memory) || overlap(frame.parts[1], memory);
+    if (frame.lent && changes) take_copy(frame);
   }
 }
 

@@ -1,12 +1,9 @@
-// What every link promises, over every way a link can go.
+// What every link promises, over every way a link can go: frames and memory.
+#include "network/link_conformance.h"
+
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 #include <thread>
-
-#include "network/link_pair.h"
 
 namespace cohort {
 namespace {
@@ -20,71 +17,6 @@ using testing::run_for;
 using testing::run_until;
 using testing::some_bytes;
 using namespace std::chrono_literals;
-
-enum class Kind { kTcp, kToken, kCertificates, kUnix, kSharedMemory };
-
-struct Way {
-  std::string name;
-  Kind kind;
-  std::string says;  // in peer_text()
-};
-
-void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
-
-class LinkConformance : public ::testing::TestWithParam<Way> {
- protected:
-  static void SetUpTestSuite() {
-    certificates_ = new testing::PrivateFolder;
-    make_authority(std::filesystem::path(certificates_->path()) / "tls", job_id_of("test"), 1, 4);
-  }
-  static void TearDownTestSuite() {
-    delete certificates_;
-    certificates_ = nullptr;
-  }
-
-  void SetUp() override {
-    const Kind kind = GetParam().kind;
-    listening_ = {.address = {.host = "127.0.0.1"}, .self = testing::server(0)};
-    connecting_ = {.address = {}, .self = testing::worker(3), .peer = listening_.self};
-    if (kind == Kind::kUnix || kind == Kind::kSharedMemory) {
-      listening_.runtime_folder = connecting_.runtime_folder = folder_.path();
-    }
-    listening_.shared_memory = kind == Kind::kSharedMemory;
-    Credentials& here = listening_.credentials;
-    Credentials& there = connecting_.credentials;
-    here.always = there.always = true;
-    if (kind == Kind::kToken) here.token = there.token = std::string(64, 'a');
-    if (kind == Kind::kCertificates) {
-      const std::filesystem::path folder(certificates_->path() + "/tls");
-      here.tls_dir = folder / "server-0";
-      there.tls_dir = folder / "worker-3";
-    }
-  }
-
-  void make(LinkOptions options = {}) {
-    listening_.links = connecting_.links = options;
-    pair_ = testing::join(io_, listening_, connecting_);
-    ASSERT_TRUE(pair_->accepted && pair_->connected)
-        << (pair_->failure ? pair_->failure->reason : "no link");
-  }
-  void make_and_listen(LinkOptions options = {}) {
-    ASSERT_NO_FATAL_FAILURE(make(options));
-    pair_->accepted->set_handler(at_server_);
-    pair_->connected->set_handler(at_worker_);
-  }
-
-  static testing::PrivateFolder* certificates_;
-
-  testing::PrivateFolder folder_;
-  boost::asio::io_context io_{1};
-  ListenerOptions listening_;
-  ConnectorOptions connecting_;
-  Recorder at_server_;
-  Recorder at_worker_;
-  std::unique_ptr<Pair> pair_;
-};
-
-testing::PrivateFolder* LinkConformance::certificates_ = nullptr;
 
 TEST_P(LinkConformance, KnowsWhoIsThereAndHow) {
   make();
@@ -338,171 +270,13 @@ TEST_P(LinkConformance, EndsWhenThePeerDoesNotReadAndTooMuchWaits) {
   EXPECT_EQ(at_worker_.losses, 1);
 }
 
-TEST_P(LinkConformance, SaysGoodbyeAfterAllThatWasSent) {
-  make_and_listen();
-  for (std::uint64_t i = 0; i < 30; ++i) {
-    pair_->connected->send({.type = kData, .sequence = i}, some_bytes(kMaxPayload));
-  }
-  pair_->connected->close_after_sending();
-  pair_->connected->send({.type = kData, .sequence = 99}, {});  // too late: dropped
-  pair_->connected.reset();                                     // what was promised is still sent
-  ASSERT_TRUE(run_until(io_, [&] { return at_server_.lost.has_value(); }));
-  EXPECT_EQ(*at_server_.lost, "closed");
-  ASSERT_EQ(at_server_.frames.size(), 30);
-  EXPECT_EQ(at_server_.frames.back().header.sequence, 29);
-  EXPECT_FALSE(at_worker_.lost);
-}
-
-TEST_P(LinkConformance, BothMaySayGoodbyeAtOnce) {
-  make_and_listen();
-  pair_->connected->close_after_sending();
-  pair_->accepted->close_after_sending();
-  run_for(io_, 50ms);
-  EXPECT_FALSE(at_server_.lost || at_worker_.lost);
-}
-
-TEST_P(LinkConformance, NoticesAPeerThatIsGone) {
-  make_and_listen({.silence = 60s});  // it is not silence that tells
-  pair_->connected->send({.type = kData}, some_bytes(100000));
-  ASSERT_TRUE(run_until(io_, [&] { return at_server_.frames.size() == 1; }));
-  pair_->connected.reset();
-  ASSERT_TRUE(run_until(
-      io_, [&] { return at_server_.lost.has_value(); }, 10s));
-  EXPECT_THAT(*at_server_.lost, HasSubstr("without a goodbye"));
-  EXPECT_EQ(at_server_.losses, 1);
-  pair_->accepted->send({.type = kData}, some_bytes(10));  // dropped, and that is all
-  run_for(io_, 20ms);
-  EXPECT_EQ(at_server_.losses, 1);
-}
-
-TEST_P(LinkConformance, HeartbeatsKeepAnIdleLinkAlive) {
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    make_and_listen({.silence = 300ms});
-    if (run_for(io_, 600ms) > 80ms) continue;  // no wonder if one was missed
-    EXPECT_FALSE(at_server_.lost || at_worker_.lost);
-    EXPECT_LT(Clock::now() - pair_->accepted->last_heard(), 250ms);
-    return;
-  }
-  GTEST_SKIP() << "the machine is too busy";
-}
-
-TEST_P(LinkConformance, NoticesAPeerThatIsSilent) {
-  make({.silence = 300ms});
-  // An end on a loop that nobody runs is as one whose process was stopped.
-  boost::asio::io_context stopped{1};
-  connecting_.address = pair_->listener->address();
-  pair_->accepted.reset();
-  std::unique_ptr<Link> silent;
-  const auto connector = connect(
-      stopped, connecting_, deadline_in(5s),
-      [&](std::unique_ptr<Link> link) { silent = std::move(link); },
-      [](const ConnectFailure& failure) { ADD_FAILURE() << failure.reason; });
-  const Deadline deadline = deadline_in(5s);
-  while (!(silent && pair_->accepted) && Clock::now() < deadline) {
-    run_for(stopped, 1ms);
-    run_for(io_, 1ms);
-  }
-  ASSERT_TRUE(silent && pair_->accepted);
-  Recorder recorder;
-  const auto start = Clock::now();
-  pair_->accepted->set_handler(recorder);
-  ASSERT_TRUE(run_until(
-      io_, [&] { return recorder.lost.has_value(); }, 3s));
-  EXPECT_THAT(*recorder.lost, HasSubstr("nothing was heard from it for 0.3 s"));
-  EXPECT_GE(Clock::now() - start, 290ms);
-}
-
-TEST_P(LinkConformance, AnEndThatWasStoppedItselfReadsBeforeItJudges) {
-  make_and_listen({.silence = 200ms});
-  pair_->connected->send({.type = kData}, some_bytes(10));
-  std::this_thread::sleep_for(300ms);  // the loop of both ends stands still
-  ASSERT_TRUE(run_until(
-      io_, [&] { return at_server_.frames.size() == 1; }, 2s));
-  EXPECT_FALSE(at_server_.lost) << *at_server_.lost;
-}
-
-TEST_P(LinkConformance, AHandlerThatThrowsEndsOnlyItsLink) {
-  make_and_listen();
-  at_server_.arrived = [](Link&, const FrameHeader&, std::span<const std::byte>) {
-    throw PeerError("the gradient is not finite");
-  };
-  pair_->connected->send({.type = kData}, some_bytes(10000));
-  ASSERT_TRUE(run_until(io_, [&] { return at_server_.lost && at_worker_.lost; }));
-  EXPECT_EQ(*at_server_.lost, "the gradient is not finite");
-  EXPECT_THAT(*at_worker_.lost, HasSubstr("without a goodbye"));
-
-  connecting_.address = pair_->listener->address();
-  pair_->accepted.reset();
-  pair_->connected.reset();
-  pair_->connector = connect(
-      io_, connecting_, deadline_in(5s),
-      [&](std::unique_ptr<Link> link) { pair_->connected = std::move(link); },
-      [](const ConnectFailure& failure) { ADD_FAILURE() << failure.reason; });
-  EXPECT_TRUE(run_until(io_, [&] { return pair_->accepted && pair_->connected; }));
-}
-
-TEST_P(LinkConformance, APlaceOfTheWrongSizeEndsTheLink) {
-  make_and_listen();
-  Bytes memory(10);
-  at_server_.place = [&](const FrameHeader&) { return std::span(memory); };
-  pair_->connected->send({.type = kData}, some_bytes(100000));
-  ASSERT_TRUE(run_until(io_, [&] { return at_server_.lost.has_value(); }));
-  EXPECT_THAT(*at_server_.lost, HasSubstr("a place of 10 bytes"));
-}
-
-TEST_P(LinkConformance, NoticesAPeerThatWasKilled) {
-  listening_.links.silence = connecting_.links.silence = 60s;
-  std::unique_ptr<Link> accepted;
-  Recorder recorder;
-  auto listener = listen(io_, listening_,
-                         {.admit = {},
-                          .accepted =
-                              [&](std::unique_ptr<Link> link) {
-                                accepted = std::move(link);
-                                accepted->set_handler(recorder);
-                              },
-                          .log = {}});
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {  // floods until it is killed
-    boost::asio::io_context io{1};
-    connecting_.address = listener->address();
-    std::unique_ptr<Link> link;
-    Recorder ignored;
-    const auto connector = connect(
-        io, connecting_, deadline_in(5s),
-        [&](std::unique_ptr<Link> made) { link = std::move(made); },
-        [](const ConnectFailure&) { ::_exit(1); });
-    if (!run_until(io, [&] { return link != nullptr; })) ::_exit(1);
-    link->set_handler(ignored);
-    const Bytes payload = some_bytes(kMaxPayload);
-    run_until(
-        io,
-        [&] {
-          if (link->unsent() < (8U << 20)) link->send({.type = kData}, payload, Kept::kLent);
-          return false;
-        },
-        20s);
-    ::_exit(1);
-  }
-  EXPECT_TRUE(run_until(io_, [&] { return recorder.frames.size() >= 20; }));
-  ::kill(child, SIGKILL);
-  const auto start = Clock::now();
-  EXPECT_TRUE(run_until(
-      io_, [&] { return recorder.lost.has_value(); }, 2s));
-  EXPECT_LT(Clock::now() - start, 1s);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFSIGNALED(status));
-  for (const Frame& frame : recorder.frames) EXPECT_EQ(frame.payload.size(), kMaxPayload);
-}
-
 INSTANTIATE_TEST_SUITE_P(
     , LinkConformance,
-    ::testing::Values(Way{"Tcp", Kind::kTcp, "at 127.0.0.1:"}, Way{"Token", Kind::kToken, "by TLS"},
-                      Way{"Certificates", Kind::kCertificates, "by TLS"},
-                      Way{"Unix", Kind::kUnix, "by a Unix socket"},
-                      Way{"SharedMemory", Kind::kSharedMemory, "by shared memory"}),
+    ::testing::Values(LinkWay{"Tcp", LinkKind::kTcp, "at 127.0.0.1:"},
+                      LinkWay{"Token", LinkKind::kToken, "by TLS"},
+                      LinkWay{"Certificates", LinkKind::kCertificates, "by TLS"},
+                      LinkWay{"Unix", LinkKind::kUnix, "by a Unix socket"},
+                      LinkWay{"SharedMemory", LinkKind::kSharedMemory, "by shared memory"}),
     [](const auto& way) { return way.param.name; });
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "network/overlap.h"
 #include "server/parameter_server.h"
 #include "server/shard_client.h"
 
@@ -306,14 +307,11 @@ class Cluster : public ServerPorts {
     return worker.connection != to || worker.to_worker.size() < most_queued;
   }
   void model_changes(std::span<const std::byte> memory) override {
-    const std::less<> before;
     for (const auto& worker : workers) {
       for (Parcel& frame : worker->to_worker) {
-        if (before(frame.lent.data(), memory.data() + memory.size()) &&
-            before(memory.data(), frame.lent.data() + frame.lent.size())) {
-          copies += frame.is_lent ? 1 : 0;
-          frame.copy();
-        }
+        if (!frame.is_lent || !overlap(frame.lent, memory)) continue;
+        ++copies;
+        frame.copy();
       }
     }
   }

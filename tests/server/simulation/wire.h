@@ -3,12 +3,12 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "core/types.h"
 #include "network/frame.h"
+#include "network/overlap.h"
 #include "simulation/virtual_time.h"
 
 namespace cohort::simulation {
@@ -48,13 +48,8 @@ class Channel {
     if (count < size()) parcels_.resize(first_ + count);
   }
   void copy_lent(std::span<const std::byte> memory) {
-    const std::less<> before;
     for (std::size_t i = first_; i < parcels_.size(); ++i) {
-      const auto lent = parcels_[i].lent;
-      if (!lent.empty() && before(lent.data(), memory.data() + memory.size()) &&
-          before(memory.data(), lent.data() + lent.size())) {
-        parcels_[i].copy_lent();
-      }
+      if (overlap(parcels_[i].lent, memory)) parcels_[i].copy_lent();
     }
   }
   void copy_lent() {
