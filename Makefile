@@ -9,7 +9,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test dev asan tsan fuzz bench format lint clean
+.PHONY: help setup build demo test dev asan tsan fuzz bench format check-format lint clean
 
 JOBS ?= $(shell nproc)
 COHORT := build/release/cohort
@@ -57,9 +57,12 @@ bench: build
 format: setup-lint
 	clang-format -i $(SOURCES)
 
+check-format: setup-lint
+	@clang-format --dry-run -Werror $(SOURCES) && echo "all sources are formatted"
+
 lint: setup-lint
-	@mkdir -p build && cmake --preset dev >build/dev-configure.log
-	@git ls-files 'src/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy -p build/dev --quiet \
+	@mkdir -p build && cmake --preset dev -B build/lint -DCOHORT_UNITY=OFF >build/lint-configure.log
+	@git ls-files 'src/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy -p build/lint --quiet \
 	  --extra-arg=-Wno-unknown-warning-option \
 	  --extra-arg=-include --extra-arg=ATen/core/ivalue.h  # which clang 14 wants complete first
 
