@@ -1,10 +1,10 @@
-// The three kinds of failure, by whose they are.
+// Failures, by whose they are. The program's exit status follows from the kind.
 //
-//   ConfigError    the user's: the message says what to change and lists valid values. Exit
-//   status 2. RunError       the run's: data, disk or arithmetic gave out; says where and what to
-//   try. Status 1. PeerError      another rank's or the network's; this process is healthy.
-//   Status 1. COHORT_CHECK   ours: an invariant that no input can break. Stays on in release
-//   builds.
+//   ConfigError        the user's: says what to change and lists valid values (status 2)
+//   RunError           the run's: data, disk or arithmetic; says where and what to try (1)
+//   PeerError          another rank's or the network's; this process is healthy (1)
+//   InterruptedError   nobody's: the user ended a wait (130)
+//   COHORT_CHECK       ours: an invariant that no input can break; on in release builds too
 //
 // Expected outcomes are return values (std::optional), not exceptions.
 #pragma once
@@ -30,6 +30,11 @@ class RunError : public Error {
 };
 
 class PeerError : public Error {
+ public:
+  using Error::Error;
+};
+
+class InterruptedError : public Error {
  public:
   using Error::Error;
 };

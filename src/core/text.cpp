@@ -23,6 +23,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string lower(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
 std::string join(std::span<const std::string> parts, std::string_view separator) {
   std::string text;
   for (const std::string& part : parts) {

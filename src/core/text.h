@@ -10,6 +10,9 @@ namespace cohort {
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);
+std::string lower(std::string text);  // A to Z alone
+
+inline constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 // The entry of `known` that `word` was most likely meant to be, or "" when none is close.
 std::string nearest(std::string_view word, std::span<const std::string> known);

@@ -10,6 +10,7 @@ class DiscardSink final : public MetricsSink {
   void record(const StepRecord&) override {}
   void record(const EvaluationRecord&) override {}
   void record(const EventRecord&) override {}
+  void record(const TrafficRecord&) override {}
   void flush() override {}
 };
 

@@ -166,6 +166,7 @@ void JsonLinesSink::write_line(const Record& record) {
 void JsonLinesSink::record(const StepRecord& record) { write_line(record); }
 void JsonLinesSink::record(const EvaluationRecord& record) { write_line(record); }
 void JsonLinesSink::record(const EventRecord& record) { write_line(record); }
+void JsonLinesSink::record(const TrafficRecord& record) { write_line(record); }
 
 void JsonLinesSink::flush() {
   const std::lock_guard lock(mutex_);
@@ -181,6 +182,7 @@ std::optional<AnyRecord> parse_record(std::string_view line) {
   if (name == "step") return read<StepRecord>(object);
   if (name == "evaluation") return read<EvaluationRecord>(object);
   if (name == "event") return read<EventRecord>(object);
+  if (name == "traffic") return read<TrafficRecord>(object);
   return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 //   {"type":"step","time_seconds":1.5,"rank":0,...}
 //   {"type":"evaluation",...}
 //   {"type":"event",...}
+//   {"type":"traffic",...}
 //
 // Keys are the field names of records.h, in that order. Doubles are written with the fewest digits
 // that read back to the same value; NaN and infinities, which JSON lacks, as null; absent optional
@@ -32,6 +33,7 @@ class JsonLinesSink final : public MetricsSink {
   void record(const StepRecord& record) override;
   void record(const EvaluationRecord& record) override;
   void record(const EventRecord& record) override;
+  void record(const TrafficRecord& record) override;
   void flush() override;
 
  private:

@@ -15,6 +15,7 @@ class MemorySink final : public MetricsSink {
   void record(const StepRecord& record) override { keep(record); }
   void record(const EvaluationRecord& record) override { keep(record); }
   void record(const EventRecord& record) override { keep(record); }
+  void record(const TrafficRecord& record) override { keep(record); }
   void flush() override {}
 
   // A copy of everything so far.

@@ -17,6 +17,7 @@ class MetricsSink {
   virtual void record(const StepRecord& record) = 0;
   virtual void record(const EvaluationRecord& record) = 0;
   virtual void record(const EventRecord& record) = 0;
+  virtual void record(const TrafficRecord& record) = 0;
 
   // Makes everything recorded so far as durable as the sink can.
   virtual void flush() = 0;

@@ -24,6 +24,8 @@ void visit_step(Record& record, Visit&& visit) {
   visit("steps", record.steps);
   visit("bytes_sent", record.bytes_sent);
   visit("bytes_received", record.bytes_received);
+  visit("wire_bytes_sent", record.wire_bytes_sent);
+  visit("wire_bytes_received", record.wire_bytes_received);
   visit("late_seconds", record.late_seconds);
   visit("late_data_seconds", record.late_data_seconds);
   visit("staleness", record.staleness);
@@ -55,7 +57,19 @@ void visit_event(Record& record, Visit&& visit) {
   visit("detail", record.detail);
 }
 
-// One name for the three, chosen by the record's type.
+template <class Record, class Visit>
+void visit_traffic(Record& record, Visit&& visit) {
+  visit("time_seconds", record.time_seconds);
+  visit("rank", record.rank);
+  visit("step", record.step);
+  visit("purpose", record.purpose);
+  visit("bytes_sent", record.bytes_sent);
+  visit("bytes_received", record.bytes_received);
+  visit("wire_bytes_sent", record.wire_bytes_sent);
+  visit("wire_bytes_received", record.wire_bytes_received);
+}
+
+// One name for all, chosen by the record's type.
 template <class Visit>
 void visit_fields(const StepRecord& record, Visit&& visit) {
   visit_step(record, visit);
@@ -80,9 +94,18 @@ template <class Visit>
 void visit_fields(EventRecord& record, Visit&& visit) {
   visit_event(record, visit);
 }
+template <class Visit>
+void visit_fields(const TrafficRecord& record, Visit&& visit) {
+  visit_traffic(record, visit);
+}
+template <class Visit>
+void visit_fields(TrafficRecord& record, Visit&& visit) {
+  visit_traffic(record, visit);
+}
 
 inline const char* type_name(const StepRecord&) { return "step"; }
 inline const char* type_name(const EvaluationRecord&) { return "evaluation"; }
 inline const char* type_name(const EventRecord&) { return "event"; }
+inline const char* type_name(const TrafficRecord&) { return "traffic"; }
 
 }  // namespace cohort::detail

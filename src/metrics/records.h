@@ -31,8 +31,10 @@ struct StepRecord {
   double exchange_seconds = 0;   // waiting for other ranks, beyond what overlapped with compute
   double update_seconds = 0;     // optimizer
   std::int64_t steps = 0;        // steps covered; the four durations are their sums
-  std::uint64_t bytes_sent = 0;  // payload bytes this rank sent in the steps covered
+  std::uint64_t bytes_sent = 0;  // payload (core/traffic.h) this rank sent in the steps covered
   std::uint64_t bytes_received = 0;
+  std::optional<std::uint64_t> wire_bytes_sent = {};  // what its connections carried for that
+  std::optional<std::uint64_t> wire_bytes_received = {};
   std::optional<double> late_seconds = {};  // by which others had to wait for this rank's gradients
   std::optional<double> late_data_seconds = {};  // of these, because its batch was not there
   std::optional<double> staleness = {};          // mean age in steps of the parameters trained on
@@ -72,6 +74,20 @@ struct EventRecord {
   friend bool operator==(const EventRecord&, const EventRecord&) = default;
 };
 
-using AnyRecord = std::variant<StepRecord, EvaluationRecord, EventRecord>;
+// What one rank sent and received outside of steps, since the record of this kind before.
+struct TrafficRecord {
+  double time_seconds = 0;       // when the record was made
+  Rank rank = 0;                 // who sent and received
+  Step step = 0;                 // after how many steps
+  std::string purpose = {};      // "start", "evaluation", "checkpoint", "coordination", "finish"
+  std::uint64_t bytes_sent = 0;  // as in StepRecord
+  std::uint64_t bytes_received = 0;
+  std::optional<std::uint64_t> wire_bytes_sent = {};
+  std::optional<std::uint64_t> wire_bytes_received = {};
+
+  friend bool operator==(const TrafficRecord&, const TrafficRecord&) = default;
+};
+
+using AnyRecord = std::variant<StepRecord, EvaluationRecord, EventRecord, TrafficRecord>;
 
 }  // namespace cohort

@@ -15,6 +15,7 @@ class TeeSink final : public MetricsSink {
   void record(const StepRecord& record) override { pass_on(record); }
   void record(const EvaluationRecord& record) override { pass_on(record); }
   void record(const EventRecord& record) override { pass_on(record); }
+  void record(const TrafficRecord& record) override { pass_on(record); }
   void flush() override {
     for (MetricsSink* sink : sinks_) sink->flush();
   }

@@ -8,19 +8,27 @@
 namespace cohort {
 namespace {
 
-struct Factors {
-  float scale, decay, keep, beta1, beta2, step_size, root_correction, epsilon;
+struct AdamFactors {
+  float scale, decay, keep, lost, beta1, beta2, step_size, root_correction, epsilon;
 };
 
 COHORT_SIMD_CLONES
 void adam(float* __restrict p, const float* __restrict g, float* __restrict a, float* __restrict s,
-          std::size_t n, Factors f) {
-  for (std::size_t i = 0; i < n; ++i) {
+          float* __restrict moves, std::size_t n, AdamFactors f) {
+  const auto step = [=](std::size_t i) __attribute__((always_inline)) {
     const float d = f.scale * g[i] + f.decay * p[i];
     a[i] = f.beta1 * a[i] + (1.0F - f.beta1) * d;
     s[i] = f.beta2 * s[i] + (1.0F - f.beta2) * d * d;
-    p[i] = f.keep * p[i] -
-           f.step_size * a[i] / (__builtin_sqrtf(s[i]) * f.root_correction + f.epsilon);
+    return f.step_size * a[i] / (__builtin_sqrtf(s[i]) * f.root_correction + f.epsilon);
+  };
+  if (moves == nullptr) {
+    for (std::size_t i = 0; i < n; ++i) p[i] = f.keep * p[i] - step(i);
+    return;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const float along = step(i);
+    moves[i] = f.lost * p[i] + along;
+    p[i] = f.keep * p[i] - along;
   }
 }
 
@@ -43,17 +51,18 @@ Adam::Adam(const OptimizerOptions& options, Decay decay)
 void Adam::update(const UpdateBlock& block, const UpdateScalars& scalars) const {
   const double t = static_cast<double>(scalars.step + 1);
   const bool decoupled = decay_ == Decay::kDecoupled;
-  const Factors factors{
+  const AdamFactors factors{
       .scale = static_cast<float>(scalars.gradient_scale),
       .decay = decoupled ? 0.0F : static_cast<float>(scalars.weight_decay),
       .keep = decoupled ? static_cast<float>(1.0 - scalars.lr * scalars.weight_decay) : 1.0F,
+      .lost = decoupled ? static_cast<float>(scalars.lr * scalars.weight_decay) : 0.0F,
       .beta1 = static_cast<float>(beta1_),
       .beta2 = static_cast<float>(beta2_),
       .step_size = static_cast<float>(scalars.lr / (1.0 - std::pow(beta1_, t))),
       .root_correction = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2_, t))),
       .epsilon = static_cast<float>(epsilon_)};
   adam(block.parameters.data(), block.gradients.data(), block.slots[0].data(),
-       block.slots[1].data(), block.parameters.size(), factors);
+       block.slots[1].data(), block.moves.data(), block.parameters.size(), factors);
 }
 
 std::unique_ptr<Optimizer> make_adam(const OptimizerOptions& options) {

@@ -23,6 +23,9 @@ struct UpdateBlock {
   std::span<float> parameters;
   std::span<const float> gradients;
   std::array<std::span<float>, kMaxOptimizerSlots> slots;  // the first slots() are used
+  // Unless empty, filled with what the step subtracts from the parameters: their difference before
+  // and after would be rounded to their last bit, which may be more than a small step.
+  std::span<float> moves = {};
 };
 
 struct UpdateScalars {

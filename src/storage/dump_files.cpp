@@ -121,7 +121,8 @@ std::optional<DumpName> parse_dump_stem(std::string_view stem) {
 }
 
 std::string format_score(const DumpScore& score) {
-  return rounded(score.loss) + "_" + rounded(score.accuracy) + "_" + rounded(score.seconds);
+  return rounded(score.loss) + "_" + rounded(score.accuracy) + "_" + rounded(score.seconds) +
+         (score.samples > 0 ? "_" + std::to_string(score.samples) : "");
 }
 
 std::optional<DumpScore> parse_score(std::string_view text) {
@@ -130,7 +131,9 @@ std::optional<DumpScore> parse_score(std::string_view text) {
   Scanner scanner(text);
   // A loss is at least 0, and so is whatever Scanner takes; "nan" passes, being no number below it.
   if (scanner.number(score.loss) && scanner.word("_") && scanner.number(score.accuracy) &&
-      scanner.word("_") && scanner.number(score.seconds) && scanner.at_end() &&
+      scanner.word("_") && scanner.number(score.seconds) &&
+      (scanner.at_end() || (scanner.word("_") && scanner.number(score.samples) &&
+                            scanner.at_end() && score.samples > 0)) &&
       score.accuracy <= 1 && std::isfinite(score.seconds)) {
     return score;
   }

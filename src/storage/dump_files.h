@@ -44,10 +44,13 @@ struct DumpScore {
   double loss = 0;      // not a number for a model that has diverged
   double accuracy = 0;  // share of the samples, 0 to 1
   double seconds = 0;   // since the run began
+  // How many samples were asked; 0: as many as the run itself was evaluated on, or not said.
+  std::int64_t samples = 0;
 
   friend bool operator==(const DumpScore&, const DumpScore&) = default;
 };
 
+// loss_accuracy_seconds; with _samples where these are not all.
 std::string format_score(const DumpScore& score);
 std::optional<DumpScore> parse_score(std::string_view text);
 

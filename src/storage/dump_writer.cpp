@@ -1,6 +1,7 @@
 #include "storage/dump_writer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "storage/file.h"
@@ -13,6 +14,8 @@ namespace fs = std::filesystem;
 
 // Models in memory for want of a disk that keeps up.
 constexpr std::size_t kMostWaiting = 8;
+// A wait longer than this is worth a word.
+constexpr std::chrono::seconds kUsualDelay{10};
 
 }  // namespace
 
@@ -31,15 +34,21 @@ void DumpWriter::write(DumpName name, DumpContent content) {
   const double now = seconds();
   name.second = static_cast<std::int64_t>(now);
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     COHORT_CHECK(!stopping_, "a dump after the end");
-    if (waiting_.size() >= kMostWaiting) {
+    const auto has_room = [&] { return waiting_.size() < kMostWaiting; };
+    if (options_.drop_when_slow && !has_room()) {
       ++counts_.left_out;
       return;
     }
+    while (!changed_.wait_for(lock, kUsualDelay, has_room)) {
+      if (!std::exchange(said_slow_, true) && options_.note) {
+        options_.note("note: training waits for the disk to take the dumped models");
+      }
+    }
     waiting_.push_back({std::move(name), now, std::move(content)});
   }
-  changed_.notify_one();
+  changed_.notify_all();
 }
 
 DumpCounts DumpWriter::finish() {
@@ -47,7 +56,7 @@ DumpCounts DumpWriter::finish() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_one();
+  changed_.notify_all();
   thread_.join();
   return counts_;
 }
@@ -59,6 +68,7 @@ void DumpWriter::run() {
     if (waiting_.empty()) return;
     const Work work = std::move(waiting_.front());
     waiting_.pop_front();
+    changed_.notify_all();
     lock.unlock();
     std::string failure;
     try {

@@ -2,8 +2,8 @@
 //
 // A thread of its own writes them, each under a temporary name first: a process that is killed
 // leaves no half a model (dumps survive that, not a power failure: they are too many to be synced).
-// Nobody waits for the disk: what it cannot keep up with is left out and counted. So is what it
-// refuses, with a note for the first.
+// When the disk cannot keep up, write() waits for it, or leaves models out and counts them. What
+// the disk refuses is counted, with a note for the first.
 //
 // Of each series (a worker's models, the server's) at most `keep` + 1 stay on disk: when there
 // would be more, every second one goes and from then on only every second one stays, so that those
@@ -39,13 +39,14 @@ struct DumpContent {
 struct DumpWriterOptions {
   std::filesystem::path root;                         // in which the series' folders are made
   std::int64_t keep = 0;                              // 0: all
+  bool drop_when_slow = false;                        // leave models out rather than wait
   double earlier_seconds = 0;                         // of the run, in earlier sittings
   std::function<void(const std::string&)> note = {};  // a line for people; any thread
 };
 
 struct DumpCounts {
   std::int64_t written = 0;
-  std::int64_t left_out = 0;  // because the disk was too slow
+  std::int64_t left_out = 0;  // because the disk was too slow, when that is allowed
   std::int64_t failed = 0;
 };
 
@@ -59,7 +60,8 @@ class DumpWriter {
 
   double seconds() const;  // since the run began
 
-  // `name.second` is filled in.
+  // `name.second` is filled in. Waits while eight models are waiting for the disk, unless they may
+  // be left out.
   void write(DumpName name, DumpContent content);
 
   // Waits until all is written; nothing may be written afterwards.
@@ -91,6 +93,7 @@ class DumpWriter {
   std::deque<Work> waiting_;
   DumpCounts counts_;
   bool stopping_ = false;
+  bool said_slow_ = false;
   std::thread thread_;
 };
 

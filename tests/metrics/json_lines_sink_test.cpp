@@ -36,7 +36,7 @@ TEST(JsonLinesSink, WritesWhatAnIndependentReaderUnderstands) {
   ASSERT_EQ(line.back(), '\n');
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
   const nlohmann::json object = nlohmann::json::parse(line);
-  EXPECT_EQ(object.size(), 20U);
+  EXPECT_EQ(object.size(), 22U);
   EXPECT_EQ(object["type"], "step");
   EXPECT_EQ(object["time_seconds"], 12.125);
   EXPECT_EQ(object["rank"], 3);

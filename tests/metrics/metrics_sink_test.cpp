@@ -79,9 +79,10 @@ TEST_P(MetricsSinkConformance, KeepsEveryKindInOrder) {
   setup->sink().record(sample_step());
   setup->sink().record(sample_evaluation());
   setup->sink().record(sample_event());
+  setup->sink().record(sample_traffic());
   setup->sink().flush();
-  EXPECT_EQ(setup->taken(),
-            (std::vector<AnyRecord>{sample_step(), sample_evaluation(), sample_event()}));
+  EXPECT_EQ(setup->taken(), (std::vector<AnyRecord>{sample_step(), sample_evaluation(),
+                                                    sample_event(), sample_traffic()}));
 }
 
 TEST_P(MetricsSinkConformance, KeepsTheOrderOfEachOfSeveralThreads) {

@@ -22,6 +22,8 @@ inline StepRecord sample_step(Rank rank = 3, Step step = 1200) {
           .steps = 100,
           .bytes_sent = 18446744073709551615U,
           .bytes_received = 7,
+          .wire_bytes_sent = 18446744073709551615U,
+          .wire_bytes_received = 71,
           .staleness = 1.5,
           .updates = 2400,
           .consensus_distance = 1e-9};
@@ -46,6 +48,17 @@ inline EventRecord sample_event(Rank rank = 2) {
           .step = 40,
           .event = "checkpoint",
           .detail = "wrote \"latest\"\n\tat C:\\runs, \xc3\xa9t\xc3\xa9"};
+}
+
+inline TrafficRecord sample_traffic(Rank rank = 2) {
+  return {.time_seconds = 3.5,
+          .rank = rank,
+          .step = 40,
+          .purpose = "evaluation",
+          .bytes_sent = 12,
+          .bytes_received = 13,
+          .wire_bytes_sent = 76,
+          .wire_bytes_received = 77};
 }
 
 }  // namespace cohort

@@ -24,7 +24,13 @@ struct Vectors {
             std::span(g).subspan(begin, size),
             {std::span(a).subspan(begin, size), std::span(b).subspan(begin, size)}};
   }
-  std::vector<float> p, g, a, b;
+  UpdateBlock block_with_moves() {
+    UpdateBlock made = block(0, p.size());
+    moves.assign(p.size(), 7.0F);
+    made.moves = moves;
+    return made;
+  }
+  std::vector<float> p, g, a, b, moves;
 };
 
 class EveryOptimizer : public testing::TestWithParam<std::string> {};
@@ -113,6 +119,48 @@ TEST(Adam, FollowsItsRecurrenceWithBothKindsOfDecay) {
              (std::sqrt(r.s / (1 - std::pow(0.999, t))) + 1e-8);
       adam->update(v.block(0, 1), {.lr = 0.01, .weight_decay = 0.1, .step = step});
       EXPECT_NEAR(v.p[0], r.p, 1e-5);
+    }
+  }
+}
+
+// Closed forms in double precision; at the small rate no step is as large as the parameters' last
+// bit.
+TEST_P(EveryOptimizer, TellsItsStepHoweverSmallBesideTheParameters) {
+  constexpr double kDecay = 1e-4;
+  const std::string name = GetParam();
+  for (const double lr : {0.1, 1e-9}) {
+    for (const bool nesterov : {false, true}) {
+      for (const double momentum : {0.0, 0.9}) {
+        if (nesterov && momentum == 0) continue;
+        const auto optimizer =
+            optimizers().make(name, {.momentum = momentum, .nesterov = nesterov});
+        Vectors v(50);
+        std::vector<Reference> references;
+        for (const float p : v.p) references.push_back({p});
+        for (Step step = 0; step < 4; ++step) {
+          optimizer->update(
+              v.block_with_moves(),
+              {.lr = lr, .weight_decay = kDecay, .gradient_scale = 0.5, .step = step});
+          const double t = static_cast<double>(step) + 1;
+          for (std::size_t i = 0; i < v.p.size(); ++i) {
+            Reference& r = references[i];
+            const double g = 0.5 * v.g[i] + (name == "adamw" ? 0 : kDecay * r.p);
+            double direction = 0;
+            if (name == "sgd") {
+              r.m = momentum * r.m + g;
+              direction = nesterov ? g + momentum * r.m : r.m;
+            } else {
+              r.m = 0.9 * r.m + 0.1 * g;
+              r.s = 0.999 * r.s + 0.001 * g * g;
+              direction =
+                  r.m / (1 - std::pow(0.9, t)) / (std::sqrt(r.s / (1 - std::pow(0.999, t))) + 1e-8);
+              if (name == "adamw") direction += kDecay * r.p;
+            }
+            r.p -= lr * direction;
+            EXPECT_NEAR(v.moves[i] / lr, direction, 2e-4 * (0.1 + std::abs(direction))) << name;
+          }
+        }
+      }
     }
   }
 }

@@ -27,9 +27,9 @@ std::string seal(const std::string& body) {
 TEST(Manifest, ComesBackAsWritten) {
   const std::string text = format_manifest(example());
   EXPECT_EQ(parse_manifest(text), example());
-  const auto json = nlohmann::json::parse(text);
-  EXPECT_EQ(json.at("body").at("format"), 1);
-  EXPECT_EQ(json.at("body").at("step"), 1200);
+  const auto parsed = nlohmann::json::parse(text);
+  EXPECT_EQ(parsed.at("body").at("format"), 1);
+  EXPECT_EQ(parsed.at("body").at("step"), 1200);
 }
 
 // The format is pinned: a program of another version must read what this one writes.

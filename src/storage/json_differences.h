@@ -1,0 +1,15 @@
+// What differs between the settings of two processes, for people.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+// "--lr is 0.1 here and 0.2 at the others" for each member that is not the same in both objects;
+// `other` is the one of the reader.
+std::vector<std::string> differing_settings(const nlohmann::json& first,
+                                            const nlohmann::json& other);
+
+}  // namespace cohort

@@ -1,0 +1,23 @@
+// Where the workers of a job with servers keep their runs, when each is a process of its own: the
+// first one in the folder NAME, worker N in NAME-workerN beside it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "core/types.h"
+
+namespace cohort {
+
+// The folder of worker `rank` when the first one's is `run`, which may end with a slash.
+std::filesystem::path worker_folder(const std::filesystem::path& run, Rank rank);
+
+struct WorkerFolder {
+  std::filesystem::path run;  // the first worker's folder
+  Rank rank = 0;              // 1 or more
+};
+
+// Back; nothing when `folder` is not named so.
+std::optional<WorkerFolder> parse_worker_folder(const std::filesystem::path& folder);
+
+}  // namespace cohort
