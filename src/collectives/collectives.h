@@ -16,16 +16,10 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/traffic.h"
 #include "core/types.h"
 
 namespace cohort {
-
-// Payload bytes that crossed from rank to rank, by network or through shared memory. Over all
-// ranks as many are sent as received.
-struct Traffic {
-  std::uint64_t sent = 0;
-  std::uint64_t received = 0;
-};
 
 class Collectives {
  public:
@@ -54,7 +48,8 @@ class Collectives {
   // message holds `reason`. May be called from any thread; of several calls the first counts.
   virtual void leave(const std::string& reason) = 0;
 
-  // What this rank sent and received so far, this group alone. May be called from any thread.
+  // Payload that this rank sent and received so far, this group alone, by network or through shared
+  // memory. May be called from any thread.
   virtual Traffic traffic() const = 0;
 };
 

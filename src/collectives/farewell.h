@@ -1,12 +1,16 @@
 // How messages speak of ranks, and what the others are told when one leaves.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "core/types.h"
 
 namespace cohort {
+
+// How long a process that is through waits for the others before it ends.
+inline constexpr std::chrono::milliseconds kFarewellTime{5000};
 
 // "rank 1", "ranks 2 and 3".
 inline std::string list_of(const std::vector<Rank>& ranks) {

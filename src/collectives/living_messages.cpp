@@ -9,7 +9,7 @@ namespace cohort {
 namespace {
 
 // What is sent for each rank of who is there; with kWasThere added for those of the answer before.
-enum class Presence : std::uint8_t { kLost, kPresent, kJoined };
+enum class RankState : std::uint8_t { kLost, kPresent, kJoined };
 constexpr std::byte kWasThere{4};
 
 void append(Bytes& to, std::span<const std::byte> bytes) {
@@ -80,10 +80,10 @@ Bytes encode(const LivingAnswer& answer) {
   append_number<std::int32_t>(bytes, answer.before.leader);
   const std::size_t flags = bytes.size();
   for (const bool is : answer.present) {
-    bytes.push_back(static_cast<std::byte>(is ? Presence::kPresent : Presence::kLost));
+    bytes.push_back(static_cast<std::byte>(is ? RankState::kPresent : RankState::kLost));
   }
   for (const auto& [rank, text] : answer.joined) {
-    bytes[flags + static_cast<std::size_t>(rank)] = static_cast<std::byte>(Presence::kJoined);
+    bytes[flags + static_cast<std::size_t>(rank)] = static_cast<std::byte>(RankState::kJoined);
   }
   for (std::size_t rank = 0; rank < answer.before.ranks.size(); ++rank) {
     if (answer.before.ranks[rank]) bytes[flags + rank] |= kWasThere;
@@ -112,11 +112,11 @@ LivingAnswer read_answer(std::span<const std::byte> bytes, int size) {
   }
   for (const std::byte flag : reader.take(static_cast<std::uint64_t>(size))) {
     answer.before.ranks.push_back((flag & kWasThere) != std::byte{0});
-    const auto presence = static_cast<Presence>(flag & ~kWasThere);
-    if (presence == Presence::kJoined) {
+    const auto presence = static_cast<RankState>(flag & ~kWasThere);
+    if (presence == RankState::kJoined) {
       answer.joined.emplace_back(static_cast<Rank>(answer.present.size()), "");
     }
-    answer.present.push_back(presence != Presence::kLost);
+    answer.present.push_back(presence != RankState::kLost);
   }
   for (auto& [rank, text] : answer.joined) text = text_of(reader.piece());
   answer.result = reader.rest();

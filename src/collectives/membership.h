@@ -29,6 +29,10 @@ struct Membership {
   // Knows what it carried: messages->traffic().
   std::unique_ptr<MeteredTransport> messages = nullptr;
 
+  // Connections of this process to others, counted: of its first rank; null for the others, and
+  // where there are none.
+  std::shared_ptr<const TrafficMeter> links = nullptr;
+
   // Where the loss of a rank does not end the others: the same object as `control`; null elsewhere.
   LivingCollectives* living = nullptr;
 

@@ -14,7 +14,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::chrono::milliseconds kInterval{250};
+constexpr std::chrono::milliseconds kHeartbeatInterval{250};
 constexpr int kHeartbeatTag = 1;
 constexpr int kAlarmTag = 2;
 constexpr std::size_t kLongestAlarm = 1000;
@@ -141,12 +141,12 @@ void MpiHeartbeat::listen() {
   std::vector<MPI_Request> requests(size_, MPI_REQUEST_NULL);
   auto last = Clock::now();
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kInterval, [&] { return ending_; })) {
+  while (!changed_.wait_for(lock, kHeartbeatInterval, [&] { return ending_; })) {
     lock.unlock();
     const auto now = Clock::now();
     // When this process was stopped itself, the time it missed says nothing of the others.
-    const auto passed =
-        std::min(std::chrono::duration_cast<std::chrono::milliseconds>(now - last), 2 * kInterval);
+    const auto passed = std::min(std::chrono::duration_cast<std::chrono::milliseconds>(now - last),
+                                 2 * kHeartbeatInterval);
     last = now;
     try {
       look_up();

@@ -13,7 +13,7 @@ namespace cohort {
 namespace {
 
 constexpr std::chrono::milliseconds kFarewellLook{100};
-constexpr std::chrono::seconds kFarewellTime{1};  // a peer that takes longer does without
+constexpr std::chrono::seconds kLastWordTime{1};  // a peer that takes longer does without
 
 std::span<float> piece(std::span<float> values, int parts, int index) {
   const Range chunk = chunk_of(static_cast<std::int64_t>(values.size()), parts, index);
@@ -96,7 +96,7 @@ void OverTransport::part(const std::string& text) {
     if (to == rank()) continue;
     try {
       transport_->send(to, farewell_tag(), std::as_bytes(std::span(text)),
-                       deadline_in(kFarewellTime));
+                       deadline_in(kLastWordTime));
     } catch (const PeerError&) {  // it has left as well
     }
   }

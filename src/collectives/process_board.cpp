@@ -12,13 +12,13 @@
 #include "collectives/farewell.h"
 #include "collectives/peer_memory.h"
 #include "collectives/process_life.h"
+#include "collectives/sizes.h"
 #include "core/error.h"
 
 namespace cohort {
 namespace {
 
-constexpr std::chrono::milliseconds kInterval{100};
-constexpr std::size_t kCacheLine = 64;
+constexpr std::chrono::milliseconds kBoardInterval{100};
 
 }  // namespace
 
@@ -189,13 +189,13 @@ void ProcessBoard::watch() {
   std::vector<Watched> watched(ranks_.size());
   auto last = Clock::now();
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kInterval, [&] { return ending_; })) {
+  while (!changed_.wait_for(lock, kBoardInterval, [&] { return ending_; })) {
     lock.unlock();
     entry(own_).heartbeat.fetch_add(1);
     // When this process was stopped itself, the time it missed says nothing of the others.
     const auto now = Clock::now();
-    const auto passed =
-        std::min(std::chrono::duration_cast<std::chrono::milliseconds>(now - last), 2 * kInterval);
+    const auto passed = std::min(std::chrono::duration_cast<std::chrono::milliseconds>(now - last),
+                                 2 * kBoardInterval);
     last = now;
     for (int process = 0; process < size(); ++process) {
       if (process != own_) look_after(process, watched[process], passed);

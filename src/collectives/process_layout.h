@@ -14,14 +14,13 @@
 #include "collectives/meeting.h"
 #include "collectives/presence.h"
 #include "collectives/process_board.h"
+#include "collectives/sizes.h"
 #include "collectives/sum.h"
 #include "core/types.h"
 
 namespace cohort::process_layout {
 
-inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::size_t kChunkBytes = std::size_t{512} * 1024;
-inline constexpr std::size_t kSmallBytes = std::size_t{16} * 1024;
 // From so many bytes on it pays to write past the caches, and from so many on it depends.
 inline constexpr std::size_t kStreamBytes = std::size_t{3} * 1024;
 inline constexpr std::uint32_t kTimedEvery = 16;  // operations of which one is timed

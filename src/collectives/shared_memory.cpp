@@ -30,8 +30,6 @@ std::string MemberNames::activity(int member) const {
 
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
-
 // What a rank brings to an operation.
 struct Arrival {
   const char* operation = "";

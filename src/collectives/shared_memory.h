@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "collectives/collectives.h"
+#include "collectives/sizes.h"
 #include "core/activity.h"
 
 namespace cohort {
@@ -32,8 +33,6 @@ struct MemberNames {
   std::string name(int member) const;      // "rank 3"
   std::string activity(int member) const;  // "; it was at step 17, loading data", or ""
 };
-
-inline constexpr std::size_t kSmallBytes = std::size_t{16} * 1024;
 
 // One object for each of `size` ranks. Throws ConfigError unless 1 <= size <= 2047.
 std::vector<std::unique_ptr<Collectives>> make_shared_memory_group(int size,

@@ -10,12 +10,12 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "network/secret_file.h"
 
 namespace cohort {
 namespace {
 
-constexpr std::string_view kDigits = "0123456789abcdef";
 constexpr std::size_t kTokenBytes = 32;
 constexpr std::size_t kMaxTokenFile = 1024;
 
@@ -28,14 +28,14 @@ std::string make_token() {
   }
   std::string token;
   for (const unsigned char value : random) {
-    token += kDigits[value >> 4];
-    token += kDigits[value & 15];
+    token += kHexDigits[value >> 4];
+    token += kHexDigits[value & 15];
   }
   return token;
 }
 
 bool is_token(std::string_view text) {
-  return text.size() == 2 * kTokenBytes && text.find_first_not_of(kDigits) == text.npos;
+  return text.size() == 2 * kTokenBytes && text.find_first_not_of(kHexDigits) == text.npos;
 }
 
 std::string read_token(const std::filesystem::path& file) {

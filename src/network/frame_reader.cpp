@@ -13,7 +13,7 @@ namespace {
 // Shorter payloads without a place are awaited in the buffer and shown there.
 constexpr std::size_t kShownInBuffer = 8 << 10;
 // Bytes are summed while they are still in the processor's cache.
-constexpr std::size_t kSummedAtOnce = 256 << 10;
+constexpr std::size_t kSummedAfterReading = 256 << 10;
 
 void check_place(const std::optional<std::span<std::byte>>& place, std::size_t length) {
   if (place && place->size() != length) {
@@ -41,7 +41,7 @@ std::array<std::span<std::byte>, 2> FrameReader::room() {
     begin_ = 0;
   }
   const auto rest = place_.subspan(placed_);
-  if (checksums_ && rest.size() > kSummedAtOnce) return {rest.first(kSummedAtOnce), {}};
+  if (checksums_ && rest.size() > kSummedAfterReading) return {rest.first(kSummedAfterReading), {}};
   // After a long payload comes a header, and after that probably another: which then goes straight
   // to its place.
   const std::size_t beyond =

@@ -8,13 +8,10 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace cohort {
-namespace {
-
-constexpr std::string_view kDigits = "0123456789abcdef";
-
-}  // namespace
+namespace {}  // namespace
 
 JobId random_job_id() {
   JobId job;
@@ -37,8 +34,8 @@ JobId job_id_of(std::string_view text) {
 std::string to_text(const JobId& job) {
   std::string text;
   for (const std::byte value : job) {
-    text += kDigits[std::to_integer<unsigned>(value) >> 4];
-    text += kDigits[std::to_integer<unsigned>(value) & 15];
+    text += kHexDigits[std::to_integer<unsigned>(value) >> 4];
+    text += kHexDigits[std::to_integer<unsigned>(value) & 15];
   }
   return text;
 }
@@ -47,9 +44,9 @@ JobId parse_job_id(std::string_view text) {
   JobId job;
   bool good = text.size() == 2 * job.size();
   for (std::size_t i = 0; good && i < job.size(); ++i) {
-    const std::size_t high = kDigits.find(text[2 * i]);
-    const std::size_t low = kDigits.find(text[2 * i + 1]);
-    good = high != kDigits.npos && low != kDigits.npos;
+    const std::size_t high = kHexDigits.find(text[2 * i]);
+    const std::size_t low = kHexDigits.find(text[2 * i + 1]);
+    good = high != kHexDigits.npos && low != kHexDigits.npos;
     job[i] = static_cast<std::byte>(high << 4 | low);
   }
   if (!good) {

@@ -21,6 +21,7 @@
 #include <string>
 
 #include "core/clock.h"
+#include "core/traffic.h"
 #include "network/frame.h"
 #include "network/identity.h"
 
@@ -57,6 +58,7 @@ struct LinkOptions {
   // Bytes that are copied and kept for a peer that does not read. What was lent does not count, nor
   // when it has had to be copied.
   std::size_t max_unsent = std::size_t{1} << 30;
+  std::shared_ptr<TrafficMeter> meter = nullptr;  // several links may share one
 };
 
 // The reason for link_lost() where the peer has said goodbye.

@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kMostExpected = 512 << 10;
+constexpr std::size_t kMaxPlainRead = 512 << 10;
 
 class PlainStream final : public Stream {
  public:
@@ -23,13 +23,16 @@ class PlainStream final : public Stream {
     message.msg_iov = first.empty() ? pieces + 1 : pieces;
     message.msg_iovlen = first.empty() || second.empty() ? 1 : 2;
     // A plain call even on Unix sockets: descriptors that a peer sends along are dropped.
-    return outcome(::recvmsg(descriptor_, &message, 0), IoResult::Status::kWantRead);
+    const IoResult result =
+        outcome(::recvmsg(descriptor_, &message, 0), IoResult::Status::kWantRead);
+    wire_received_ += result.bytes;
+    return result;
   }
 
   // Waking up for every segment, and taking the socket's lock from the sender, costs it half its
   // rate.
   void expect(std::size_t bytes) override {
-    const int wanted = static_cast<int>(std::min(bytes, kMostExpected));
+    const int wanted = static_cast<int>(std::min(bytes, kMaxPlainRead));
     if (wanted == expected_) return;
     expected_ = wanted;
     ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof wanted);
@@ -39,7 +42,10 @@ class PlainStream final : public Stream {
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(pieces.data());
     message.msg_iovlen = pieces.size();
-    return outcome(::sendmsg(descriptor_, &message, MSG_NOSIGNAL), IoResult::Status::kWantWrite);
+    const IoResult result =
+        outcome(::sendmsg(descriptor_, &message, MSG_NOSIGNAL), IoResult::Status::kWantWrite);
+    wire_sent_ += result.bytes;
+    return result;
   }
 
   std::size_t unsent() const override { return 0; }

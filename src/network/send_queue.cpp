@@ -11,7 +11,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kSummedAtOnce = 256 << 10;  // before they are sent
+constexpr std::size_t kSummedBeforeSending = 256 << 10;  // before they are sent
 constexpr std::array<std::byte, kFrameHeaderBytes> kZeros = {};
 
 }  // namespace
@@ -118,7 +118,7 @@ std::span<const iovec> SendQueue::next(std::span<iovec> out) {
   std::size_t used = 0;
   std::size_t summed = 0;
   for (Frame& frame : frames_) {
-    if (used + 4 > out.size() || summed >= kSummedAtOnce) break;
+    if (used + 4 > out.size() || summed >= kSummedBeforeSending) break;
     if (!frame.encoded) encode_header(frame);
     if (checksums_) summed += frame.size() - frame.sent;
     if (frame.for_ring && !put_into_ring(frame)) break;

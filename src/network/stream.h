@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,6 +56,14 @@ class Stream {
 
   // Who the peer is by its certificate, if it has shown one.
   virtual std::optional<Identity> certified() const = 0;
+
+  // What the system took and gave so far, the handshake and all that TLS adds included.
+  std::uint64_t wire_sent() const { return wire_sent_; }
+  std::uint64_t wire_received() const { return wire_received_; }
+
+ protected:
+  std::uint64_t wire_sent_ = 0;
+  std::uint64_t wire_received_ = 0;
 };
 
 // `protects`: of a Unix socket, which no one between can change.

@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -74,6 +75,7 @@ class LinkCore final : public std::enable_shared_from_this<LinkCore>, private Fr
   bool frame_arrived(const FrameHeader& header, std::span<const std::byte> payload) override;
   void ring_has_room() override { push_own(kRoom); }
 
+  void count_wire();
   void push_own(FrameType type);
   void wait_to_read();
   void wait_to_write();
@@ -105,7 +107,19 @@ class LinkCore final : public std::enable_shared_from_this<LinkCore>, private Fr
   Clock::time_point sent_ = Clock::now();
   std::uint64_t pushed_ = 0;
   std::uint64_t received_ = 0;
+  std::uint64_t wire_sent_ = 0;  // of the stream, as far as it is metered
+  std::uint64_t wire_received_ = 0;
 };
+
+// After every call of the stream's.
+void LinkCore::count_wire() {
+  if (!parts_.options.meter) return;
+  const Stream& stream = *parts_.channel.stream;
+  TrafficMeter& meter = *parts_.options.meter;
+  meter.wire_sent += stream.wire_sent() - std::exchange(wire_sent_, stream.wire_sent());
+  meter.wire_received +=
+      stream.wire_received() - std::exchange(wire_received_, stream.wire_received());
+}
 
 void LinkCore::set_handler(Link& link, LinkHandler& handler) {
   const bool first = handler_ == nullptr;
@@ -129,6 +143,10 @@ void LinkCore::send(FrameHeader& header, std::span<const std::byte> first, Kept 
   header.job = parts_.peer.job;
   header.checksum = 0;
   pushed_ += queue_.push(header, first, second);
+  if (parts_.options.meter) {
+    parts_.options.meter->sent += length;
+    if (parts_.rings && fits_ring(length)) parts_.options.meter->wire_sent += length;
+  }
   // One that sends much for long without returning to the loop would otherwise leave the peer idle.
   if (!waits_to_write_ || length >= kRingPayload) flush();
   if (state_ == State::kOver) return;
@@ -177,6 +195,10 @@ std::optional<std::span<std::byte>> LinkCore::place_for(const FrameHeader& heade
 bool LinkCore::frame_arrived(const FrameHeader& header, std::span<const std::byte> payload) {
   const bool by_ring = parts_.rings && fits_ring(payload.size());
   received_ += kFrameHeaderBytes + payload.size() + (by_ring ? 0 : padding_after(payload.size()));
+  if (parts_.options.meter) {
+    parts_.options.meter->received += payload.size();
+    if (by_ring) parts_.options.meter->wire_received += payload.size();
+  }
   if (header.type == kGoodbye) {
     lose(kSaidGoodbye);
   } else if (header.type == kRoom) {
@@ -214,6 +236,7 @@ void LinkCore::read_turn() {
   while (state_ != State::kOver) {
     const auto room = reader_.room();
     const IoResult result = parts_.channel.stream->read(room[0], room[1]);
+    count_wire();
     if (result.status == IoResult::Status::kWantRead) break;
     if (result.status != IoResult::Status::kDone) {
       return lose(result.status == IoResult::Status::kEnd ? "the connection ended without a goodbye"
@@ -271,6 +294,7 @@ void LinkCore::write_turn() {
     const auto pieces = queue_.next(space);
     if (pieces.empty() && parts_.channel.stream->unsent() == 0) return;
     const IoResult result = parts_.channel.stream->write(pieces);
+    count_wire();
     switch (result.status) {
       case IoResult::Status::kDone:
         queue_.sent(result.bytes);

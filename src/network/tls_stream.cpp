@@ -16,7 +16,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kMostExpected = 512 << 10;
+constexpr std::size_t kMaxTlsRead = 512 << 10;
 constexpr std::size_t kPartsOfARecord = 8;
 // As many in a row that hold no data: more would only keep this end busy.
 constexpr int kMostEmptyRecords = 32;
@@ -174,6 +174,7 @@ IoResult TlsStream::flush_handshake() {
     const ssize_t sent = ::send(wire_.descriptor, wire_.out.data(), wire_.out.size(), MSG_NOSIGNAL);
     if (sent < 0 && would_block()) return {IoResult::Status::kWantWrite, 0};
     if (sent < 0) return fail(std::strerror(errno));
+    wire_sent_ += static_cast<std::uint64_t>(sent);
     wire_.out.erase(wire_.out.begin(), wire_.out.begin() + sent);
   }
   return {};
@@ -209,6 +210,7 @@ void TlsStream::begin_records() {
   const bool connects = state_->end == TlsContext::End::kConnects;
   sealing_.emplace(Aead::Use::kSeal, connects ? *wire_.of_connecting : *wire_.of_listening);
   opening_.emplace(Aead::Use::kOpen, connects ? *wire_.of_listening : *wire_.of_connecting);
+  wire_received_ += kStrangerBytes - wire_.allowance;
   wire_.of_connecting.reset();
   wire_.of_listening.reset();
   ssl_.reset();
@@ -218,7 +220,7 @@ void TlsStream::begin_records() {
 // Waking up for every segment costs the sender half its rate. No record is shorter than what it
 // holds.
 void TlsStream::expect(std::size_t bytes) {
-  const std::size_t wanted = std::min(bytes, kMostExpected);
+  const std::size_t wanted = std::min(bytes, kMaxTlsRead);
   const int missing = wanted > in_.size() ? static_cast<int>(wanted - in_.size()) : 1;
   if (missing == expected_) return;
   expected_ = missing;
@@ -238,6 +240,7 @@ bool TlsStream::receive(bool& dry) {
     fail(std::strerror(errno));
     return false;
   }
+  wire_received_ += static_cast<std::uint64_t>(got);
   in_.put(static_cast<std::size_t>(got));
   dry = static_cast<std::size_t>(got) < room.size();
   return true;
@@ -317,6 +320,7 @@ IoResult TlsStream::flush() {
       return {IoResult::Status::kWantWrite, 0};
     }
     if (sent < 0) return fail(std::strerror(errno));
+    wire_sent_ += static_cast<std::uint64_t>(sent);
     out_.take(static_cast<std::size_t>(sent));
   }
   out_.rest();

@@ -1,4 +1,5 @@
-// A stream of TLS: OpenSSL's handshake, then records of our own (tls_records.h). Only for files of this layer.
+// A stream of TLS: OpenSSL's handshake, then records of our own (tls_records.h). Only for files of
+// this layer.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Counts what passes through another transport: the only source of byte counts in reports, so that
-// no method can be wrong, or flattering, about its own traffic.
+// Counts what passes through another transport, so that no method can be wrong, or flattering,
+// about its own traffic. Links (network/link.h) count in the same way what they carry.
 //
 // Counted are payload bytes and messages whose send or receive succeeded. Counts may be read while
 // other threads use the transport; each number is then exact for some moment, not all for the same.

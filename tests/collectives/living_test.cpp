@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -145,6 +147,12 @@ class Troubled final : public Transport {
   }
   // The next messages reach those ranks, and then the process ends.
   void die_after(std::set<Rank> reached) { reached_ = std::move(reached); }
+  // Messages that came from `rank` so far.
+  int heard(Rank rank) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = heard_.find(rank);
+    return found == heard_.end() ? 0 : found->second;
+  }
 
   Rank rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
@@ -159,7 +167,7 @@ class Troubled final : public Transport {
   Message receive(Rank from, Tag tag, Deadline deadline) override {
     while (!is_cut(from)) {
       try {
-        return inner_.receive(from, tag, std::min(deadline, deadline_in(20ms)));
+        return note(inner_.receive(from, tag, std::min(deadline, deadline_in(20ms))));
       } catch (const PeerError&) {
         if (Clock::now() >= deadline || !gone(from).empty() || !gone(rank()).empty()) throw;
       }
@@ -169,6 +177,7 @@ class Troubled final : public Transport {
   std::optional<Message> receive_any(Tag tag, Deadline deadline) override {
     auto message = inner_.receive_any(tag, deadline);
     while (message && is_cut(message->from)) message = inner_.receive_any(tag, deadline);
+    if (message) note(*message);
     return message;
   }
   std::string gone(Rank peer) const override {
@@ -182,9 +191,16 @@ class Troubled final : public Transport {
     return cut_.contains(rank);
   }
 
+  Message note(Message message) {
+    const std::lock_guard lock(mutex_);
+    ++heard_[message.from];
+    return message;
+  }
+
   Transport& inner_;
-  mutable std::mutex mutex_;  // guards the next line
+  mutable std::mutex mutex_;  // guards the next two lines
   std::set<Rank> cut_;
+  std::map<Rank, int> heard_;
   std::optional<std::set<Rank>> reached_;
 };
 
@@ -255,21 +271,24 @@ TEST(Living, AnAnswerThatNobodyGotDoesNotMakeTheSmallerSideWhole) {
   auto inner = make_in_process_group(4);
   auto transports = troubled(inner);
   std::vector<int> answers(4, 0);
+  std::atomic<bool> is_cut = false;
   run_ranks(4, [&](Rank rank) {
     LivingCollectives group(*transports[rank], {});
     group.barrier(far());
     // Rank 0 has heard of rank 1 when it loses all three.
+    std::jthread cut;
     if (rank == 0) {
-      std::thread cut([&] {
-        std::this_thread::sleep_for(200ms);
+      cut = std::jthread([&, before = transports[0]->heard(1)] {
+        while (transports[0]->heard(1) == before) std::this_thread::sleep_for(1ms);
         for (const Rank other : {1, 2, 3}) {
           transports[0]->cut(other);
           transports[other]->cut(0);
         }
+        is_cut = true;
+        is_cut.notify_all();
       });
-      cut.detach();
     } else if (rank > 1) {
-      std::this_thread::sleep_for(400ms);
+      is_cut.wait(false);
     }
     try {
       for (; answers[rank] < 4; ++answers[rank]) group.barrier(far());

@@ -12,10 +12,12 @@
 #include <csignal>
 #include <cstring>
 
+#include "collectives/inputs.h"
 #include "collectives/quicker_way.h"
 #include "collectives/shared_mapping.h"
 #include "collectives/shared_memory.h"
 #include "core/error.h"
+#include "core/patience.h"
 #include "core/random.h"
 #include "transport/rank_threads.h"
 
@@ -102,13 +104,6 @@ class Processes {
   std::vector<pid_t> children_;
   std::vector<int> pipes_;
 };
-
-std::vector<float> input_of(Rank rank, std::size_t numel) {
-  RandomStream random(1, "test", {static_cast<std::uint64_t>(rank)});
-  std::vector<float> values(numel);
-  for (float& value : values) value = static_cast<float>(random.uniform(-1, 1));
-  return values;
-}
 
 std::string digest(const std::vector<float>& values) {
   std::uint64_t hash = 1469598103934665603U;
@@ -256,7 +251,7 @@ TEST(ProcessShared, GivesUpAProcessThatIsStoppedButNotOneThatGoesOnInTime) {
                 MatchesRegex("rank 1 \\(process [0-9]+\\) has not answered for 1\\.[0-9] s; it was "
                              "at step 4, loading data \\(stopped or swapped out\\?\\)"));
   }
-  EXPECT_LT(seconds_between(start, Clock::now()), 4.0);
+  EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(4.0));
   processes.signal(1, SIGCONT);
   EXPECT_THAT(processes.read_line(1), HasSubstr("rank 1"));
 }

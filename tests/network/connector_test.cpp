@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/patience.h"
 #include "network/event_loop.h"
 #include "network/link_pair.h"
 #include "network/local_socket.h"
@@ -17,12 +18,12 @@
 namespace cohort {
 namespace {
 
+using test::Pair;
+using test::run_for;
+using test::run_until;
+using test::server;
+using test::worker;
 using ::testing::HasSubstr;
-using testing::Pair;
-using testing::run_for;
-using testing::run_until;
-using testing::server;
-using testing::worker;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
@@ -51,7 +52,7 @@ class ConnectorTest : public ::testing::Test {
     return run_until(io_, [&] { return (link_ && accepted_) || failure_; });
   }
 
-  testing::PrivateFolder folder_;
+  test::PrivateFolder folder_;
   boost::asio::io_context io_{1};
   std::string objection_;
   std::vector<std::string> log_;
@@ -84,7 +85,7 @@ TEST_F(ConnectorTest, WorksOnAnAttentiveLoopWhichEndsWithItsWork) {
   boost::asio::post(io_, look);
   const auto start = Clock::now();
   run_attentively(io_);
-  EXPECT_LT(Clock::now() - start, 4s);
+  EXPECT_LT(Clock::now() - start, test::patiently(4s));
   EXPECT_FALSE(failure_);
 }
 
@@ -101,7 +102,7 @@ TEST_F(ConnectorTest, SaysWhomItWaitedForAndWhyInVain) {
   begin_connecting_to({.address = address, .self = worker(0), .peer = server(2)}, 200ms);
   const auto start = Clock::now();
   ASSERT_TRUE(run_until(io_, [&] { return failure_.has_value(); }));
-  EXPECT_LT(Clock::now() - start, 1s);
+  EXPECT_LT(Clock::now() - start, test::patiently(1s));
   EXPECT_EQ(failure_->kind, ConnectFailure::Kind::kDeadline);
   EXPECT_THAT(failure_->reason, HasSubstr("server 2 at " + address.text()));
   EXPECT_THAT(failure_->reason, HasSubstr("Connection refused"));
@@ -113,7 +114,7 @@ TEST_F(ConnectorTest, TakesNoForAnAnswer) {
   begin_connecting_to({.address = listener_->address(), .self = worker(7), .peer = server(0)}, 5s);
   const auto start = Clock::now();
   ASSERT_TRUE(run_until(io_, [&] { return failure_.has_value(); }));
-  EXPECT_LT(Clock::now() - start, 2s);
+  EXPECT_LT(Clock::now() - start, test::patiently(2s));
   EXPECT_EQ(failure_->kind, ConnectFailure::Kind::kRefused);
   EXPECT_THAT(failure_->reason, HasSubstr("server 0 at"));
   EXPECT_THAT(failure_->reason, HasSubstr("refuses worker 7: the job has 4 workers"));
@@ -235,7 +236,7 @@ TEST_F(ConnectorTest, LetsNoOtherUserIn) {
   if (child == 0) {
     if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(9);
     const Descriptor socket = begin_connecting(unix_address(path));
-    const Bytes hello = testing::hello_bytes(worker(0), server(0));
+    const Bytes hello = test::hello_bytes(worker(0), server(0));
     if (!socket) ::_exit(8);
     static_cast<void>(::send(socket.get(), hello.data(), hello.size(), MSG_NOSIGNAL));
     pollfd wait{socket.get(), POLLIN, 0};

@@ -36,7 +36,7 @@ TEST(Token, IsLongAndNeverTheSame) {
 }
 
 TEST(Token, IsReadOnlyFromAFileThatIsItsOwnersAlone) {
-  const testing::PrivateFolder folder;
+  const test::PrivateFolder folder;
   const fs::path file = fs::path(folder.path()) / "token";
   const std::string token = make_token();
   write_secret_file(file, token + "\n");
@@ -82,25 +82,25 @@ TEST(Credentials, AreNeededForEveryAddressThatOthersReach) {
 
 TEST(Credentials, NeitherEndStartsWithoutThemAcrossTheNetwork) {
   boost::asio::io_context io;
-  EXPECT_THROW(listen(io, {.address = parse_address("0.0.0.0:0"), .self = testing::server(0)}, {}),
+  EXPECT_THROW(listen(io, {.address = parse_address("0.0.0.0:0"), .self = test::server(0)}, {}),
                ConfigError);
   EXPECT_THROW(connect(io,
                        {.address = parse_address("192.0.2.9:1"),
-                        .self = testing::worker(0),
-                        .peer = testing::server(0)},
+                        .self = test::worker(0),
+                        .peer = test::server(0)},
                        deadline_in(std::chrono::seconds(1)), {}, {}),
                ConfigError);
   Credentials weak{.token = "secret", .always = true};
-  EXPECT_THROW(listen(io,
-                      {.address = parse_address("127.0.0.1:0"),
-                       .self = testing::server(0),
-                       .credentials = weak},
-                      {}),
-               ConfigError);
+  EXPECT_THROW(
+      listen(
+          io,
+          {.address = parse_address("127.0.0.1:0"), .self = test::server(0), .credentials = weak},
+          {}),
+      ConfigError);
 }
 
 TEST(Authority, WritesFilesForTheirOwnerAlone) {
-  const testing::PrivateFolder folder;
+  const test::PrivateFolder folder;
   const fs::path root = fs::path(folder.path()) / "tls";
   make_authority(root, job_id_of("test"), 1, 2);
   std::vector<std::string> found;
@@ -125,7 +125,7 @@ TEST(Authority, WritesFilesForTheirOwnerAlone) {
 }
 
 TEST(Authority, NamesProcessesInOneWayOnly) {
-  const Identity identity = testing::server(12);
+  const Identity identity = test::server(12);
   const std::string uri = certificate_uri(identity);
   EXPECT_EQ(uri, "cohort:job/" + to_text(identity.job) + "/role/server/rank/12");
   EXPECT_EQ(parse_certificate_uri(uri), identity);

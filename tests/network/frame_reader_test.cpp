@@ -25,7 +25,7 @@ struct Keeper : FrameSink {
   void ring_has_room() override {}
 
   Bytes place;
-  std::vector<testing::Frame> frames;
+  std::vector<test::Frame> frames;
   std::size_t wanted = 1000000;
 };
 
@@ -52,13 +52,13 @@ TEST(FrameReader, GivesTheSameFramesHoweverTheBytesCome) {
   const JobId job = job_id_of("test");
   RandomStream random(1, "frames");
   Bytes stream;
-  std::vector<testing::Frame> expected;
+  std::vector<test::Frame> expected;
   for (unsigned i = 0; i < 60; ++i) {
     const std::size_t sizes[] = {0, 1 + random.below(200), random.below(9000),
                                  random.below(100000)};
-    testing::Frame frame{{.type = testing::kData, .detail = i % 2, .job = job, .sequence = i},
-                         testing::some_bytes(sizes[random.below(4)], i)};
-    const Bytes bytes = testing::frame_bytes(frame.header, frame.payload);
+    test::Frame frame{{.type = test::kData, .detail = i % 2, .job = job, .sequence = i},
+                      test::some_bytes(sizes[random.below(4)], i)};
+    const Bytes bytes = test::frame_bytes(frame.header, frame.payload);
     stream.insert(stream.end(), bytes.begin(), bytes.end());
     expected.push_back(frame);
   }
@@ -77,33 +77,33 @@ TEST(FrameReader, GivesTheSameFramesHoweverTheBytesCome) {
   }
 }
 
-std::optional<std::string> refusal_of(const Bytes& bytes) {
+std::optional<std::string> refusal_of_stream(const Bytes& bytes) {
   FrameReader reader(job_id_of("test"), true, nullptr);
   Keeper keeper;
   return feed(reader, bytes, keeper, [] { return std::size_t{1000}; });
 }
 
 TEST(FrameReader, RefusesDamagedPayloadsForeignJobsAndNonsense) {
-  FrameHeader header{.type = testing::kData, .job = job_id_of("test")};
+  FrameHeader header{.type = test::kData, .job = job_id_of("test")};
   for (const std::size_t size : {10, 9000, 100000}) {
     for (const std::uint32_t placed : {0, 1}) {
       header.detail = placed;
-      Bytes bytes = testing::frame_bytes(header, testing::some_bytes(size));
-      EXPECT_EQ(refusal_of(bytes), std::nullopt);
+      Bytes bytes = test::frame_bytes(header, test::some_bytes(size));
+      EXPECT_EQ(refusal_of_stream(bytes), std::nullopt);
       bytes[kFrameHeaderBytes + size / 2] ^= std::byte{4};
-      EXPECT_EQ(refusal_of(bytes), "a payload with a wrong checksum");
+      EXPECT_EQ(refusal_of_stream(bytes), "a payload with a wrong checksum");
     }
   }
   header.job = job_id_of("other");
-  EXPECT_EQ(refusal_of(testing::frame_bytes(header)), "a frame of another job");
-  EXPECT_EQ(refusal_of(Bytes(64)), "not a cohort frame");
+  EXPECT_EQ(refusal_of_stream(test::frame_bytes(header)), "a frame of another job");
+  EXPECT_EQ(refusal_of_stream(Bytes(64)), "not a cohort frame");
 }
 
 TEST(FrameReader, StopsWhenNoMoreIsWanted) {
-  const FrameHeader header{.type = testing::kData, .job = job_id_of("test")};
+  const FrameHeader header{.type = test::kData, .job = job_id_of("test")};
   Bytes stream;
   for (int i = 0; i < 5; ++i) {
-    const Bytes bytes = testing::frame_bytes(header, testing::some_bytes(100));
+    const Bytes bytes = test::frame_bytes(header, test::some_bytes(100));
     stream.insert(stream.end(), bytes.begin(), bytes.end());
   }
   FrameReader reader(job_id_of("test"), true, nullptr);

@@ -39,7 +39,7 @@ TEST(Crc32c, IsThatOfTheStandard) {  // RFC 3720, B.4
 }
 
 TEST(Crc32c, IsTheSameByEveryWayAndAtEveryCut) {
-  const Bytes data = testing::some_bytes(3 * 3 * 2048 + 77);
+  const Bytes data = test::some_bytes(3 * 3 * 2048 + 77);
   for (const std::size_t begin : {0, 1, 7}) {
     for (const std::size_t size : {0, 1, 8, 63, 767, 768, 769, 1536, 6145, 18000}) {
       const auto part = std::span(data).subspan(begin, size);
@@ -91,7 +91,7 @@ TEST(FrameHeader, IsRefusedWithAnyBitChanged) {
   }
 }
 
-std::string refusal_of(std::array<std::byte, kFrameHeaderBytes> bytes) {
+std::string refusal_of_header(std::array<std::byte, kFrameHeaderBytes> bytes) {
   put_number(bytes.data() + 60, crc32c(std::span(bytes).first(60)));
   const auto decoded = decode(bytes);
   const auto* refusal = std::get_if<FrameRefusal>(&decoded);
@@ -100,19 +100,19 @@ std::string refusal_of(std::array<std::byte, kFrameHeaderBytes> bytes) {
 
 TEST(FrameHeader, IsRefusedForWhatItSays) {
   auto bytes = sealed(sample());
-  EXPECT_EQ(refusal_of(bytes), "");
+  EXPECT_EQ(refusal_of_header(bytes), "");
   put_number(bytes.data() + 4, std::uint16_t{9});
-  EXPECT_THAT(refusal_of(bytes), HasSubstr("version 9"));
+  EXPECT_THAT(refusal_of_header(bytes), HasSubstr("version 9"));
   bytes = sealed(sample());
   put_number(bytes.data() + 8, kMaxPayload);
-  EXPECT_EQ(refusal_of(bytes), "");
+  EXPECT_EQ(refusal_of_header(bytes), "");
   for (const std::uint32_t length : {kMaxPayload + 1, 0x80000000U, 0xffffffffU}) {
     put_number(bytes.data() + 8, length);
-    EXPECT_THAT(refusal_of(bytes), HasSubstr(std::to_string(length)));
+    EXPECT_THAT(refusal_of_header(bytes), HasSubstr(std::to_string(length)));
   }
   bytes = sealed(sample());
   bytes[0] = std::byte{'X'};
-  EXPECT_EQ(refusal_of(bytes), "not a cohort frame");
+  EXPECT_EQ(refusal_of_header(bytes), "not a cohort frame");
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 namespace cohort {
 namespace {
 
-using testing::frame_bytes;
+using test::frame_bytes;
+using test::server;
+using test::worker;
 using ::testing::HasSubstr;
-using testing::server;
-using testing::worker;
 using namespace std::chrono_literals;
 
 Greeting hello() {
@@ -33,7 +33,7 @@ Bytes payload_of(const Greeting& greeting) {
   return {frame.begin() + kFrameHeaderBytes, frame.end()};
 }
 
-Refusal refusal_of(const Bytes& frame, std::optional<Identity> certified = std::nullopt) {
+Refusal refusal_of_hello(const Bytes& frame, std::optional<Identity> certified = std::nullopt) {
   const auto verdict = judge(frame, certified);
   const auto* refusal = std::get_if<Refusal>(&verdict);
   return refusal != nullptr ? *refusal : Refusal{"none", "", false};
@@ -52,41 +52,41 @@ TEST(Handshake, TellsNothingToWhoDoesNotKnowTheJob) {
   Greeting foreign = hello();
   foreign.self = worker(3, "other");
   foreign.peer = server(0, "other");
-  const Refusal refusal = refusal_of(bytes_of(encode_greeting(kHello, foreign)));
+  const Refusal refusal = refusal_of_hello(bytes_of(encode_greeting(kHello, foreign)));
   EXPECT_EQ(refusal.kind, "wrong job");
   EXPECT_FALSE(refusal.tell);
 
-  Bytes random = testing::some_bytes(kFrameHeaderBytes + kGreetingBytes);
-  EXPECT_EQ(refusal_of(random).kind, "not a cohort frame");
-  EXPECT_FALSE(refusal_of(random).tell);
+  Bytes random = test::some_bytes(kFrameHeaderBytes + kGreetingBytes);
+  EXPECT_EQ(refusal_of_hello(random).kind, "not a cohort frame");
+  EXPECT_FALSE(refusal_of_hello(random).tell);
   random[0] = std::byte{22};
   random[1] = std::byte{3};
-  EXPECT_THAT(refusal_of(random).detail, HasSubstr("TLS"));
+  EXPECT_THAT(refusal_of_hello(random).detail, HasSubstr("TLS"));
 
   // Of another job and a newer version: the job comes first.
   FrameHeader header{.type = kHello, .job = job_id_of("other")};
-  const Refusal newer = refusal_of(frame_bytes(header, payload_of(hello()), 9));
+  const Refusal newer = refusal_of_hello(frame_bytes(header, payload_of(hello()), 9));
   EXPECT_EQ(newer.kind, "wrong job");
   EXPECT_FALSE(newer.tell);
 }
 
 TEST(Handshake, TellsAMemberOfTheJobWhatIsWrong) {
   const FrameHeader header{.type = kHello, .job = job_id_of("test")};
-  const Refusal newer = refusal_of(frame_bytes(header, payload_of(hello()), 8));
+  const Refusal newer = refusal_of_hello(frame_bytes(header, payload_of(hello()), 8));
   EXPECT_EQ(newer.kind, "wrong version");
   EXPECT_TRUE(newer.tell);
   EXPECT_THAT(newer.detail, HasSubstr("version 8"));
 
   Greeting other = hello();
   other.peer = server(1);
-  const Refusal address = refusal_of(bytes_of(encode_greeting(kHello, other)));
+  const Refusal address = refusal_of_hello(bytes_of(encode_greeting(kHello, other)));
   EXPECT_EQ(address.kind, "wrong address");
   EXPECT_TRUE(address.tell);
   EXPECT_THAT(address.detail, HasSubstr("worker 3 looks for server 1, but this is server 0"));
 
   const auto frame = bytes_of(encode_greeting(kHello, hello()));
   for (const Identity& certified : {worker(2), server(3), worker(3, "other")}) {
-    EXPECT_EQ(refusal_of(frame, certified).kind, "wrong certificate");
+    EXPECT_EQ(refusal_of_hello(frame, certified).kind, "wrong certificate");
   }
 }
 
@@ -112,7 +112,7 @@ TEST(Handshake, WhoLooksForAnyOfARoleTakesWhoIsThere) {
 
   Greeting nobody = hello();
   nobody.self.rank = kAnyRank;
-  EXPECT_EQ(refusal_of(bytes_of(encode_greeting(kHello, nobody))).kind, "damaged hello");
+  EXPECT_EQ(refusal_of_hello(bytes_of(encode_greeting(kHello, nobody))).kind, "damaged hello");
 }
 
 TEST(Handshake, RefusesGreetingsThatMakeNoSense) {
@@ -120,7 +120,7 @@ TEST(Handshake, RefusesGreetingsThatMakeNoSense) {
   const auto kind_with = [&](std::size_t at, unsigned value) {
     Bytes payload = payload_of(hello());
     payload[at] = static_cast<std::byte>(value);
-    return refusal_of(frame_bytes(header, payload)).kind;
+    return refusal_of_hello(frame_bytes(header, payload)).kind;
   };
   EXPECT_EQ(kind_with(0, 1), "none");
   EXPECT_EQ(kind_with(0, 0), "damaged hello");  // role
@@ -131,12 +131,12 @@ TEST(Handshake, RefusesGreetingsThatMakeNoSense) {
   EXPECT_EQ(kind_with(11, 0xff), "damaged hello");
   Greeting silent = hello();
   silent.silence = 0ms;
-  EXPECT_EQ(refusal_of(bytes_of(encode_greeting(kHello, silent))).kind, "damaged hello");
+  EXPECT_EQ(refusal_of_hello(bytes_of(encode_greeting(kHello, silent))).kind, "damaged hello");
 
   Bytes damaged = bytes_of(encode_greeting(kHello, hello()));
   damaged.back() ^= std::byte{1};
-  EXPECT_EQ(refusal_of(damaged).kind, "damaged hello");  // the payload's checksum
-  EXPECT_EQ(refusal_of(bytes_of(encode_greeting(kWelcome, hello()))).kind, "damaged hello");
+  EXPECT_EQ(refusal_of_hello(damaged).kind, "damaged hello");  // the payload's checksum
+  EXPECT_EQ(refusal_of_hello(bytes_of(encode_greeting(kWelcome, hello()))).kind, "damaged hello");
 
   for (const std::size_t size :
        {std::size_t{0}, kGreetingBytes - 1, kGreetingBytes + 1, std::size_t{kMaxPayload}}) {

@@ -20,7 +20,7 @@ inline void PrintTo(const LinkWay& way, std::ostream* out) { *out << way.name; }
 class LinkConformance : public ::testing::TestWithParam<LinkWay> {
  protected:
   static void SetUpTestSuite() {
-    certificates_ = new testing::PrivateFolder;
+    certificates_ = new test::PrivateFolder;
     make_authority(std::filesystem::path(certificates_->path()) / "tls", job_id_of("test"), 1, 4);
   }
   static void TearDownTestSuite() {
@@ -30,8 +30,8 @@ class LinkConformance : public ::testing::TestWithParam<LinkWay> {
 
   void SetUp() override {
     const LinkKind kind = GetParam().kind;
-    listening_ = {.address = {.host = "127.0.0.1"}, .self = testing::server(0)};
-    connecting_ = {.address = {}, .self = testing::worker(3), .peer = listening_.self};
+    listening_ = {.address = {.host = "127.0.0.1"}, .self = test::server(0)};
+    connecting_ = {.address = {}, .self = test::worker(3), .peer = listening_.self};
     if (kind == LinkKind::kUnix || kind == LinkKind::kSharedMemory) {
       listening_.runtime_folder = connecting_.runtime_folder = folder_.path();
     }
@@ -49,7 +49,7 @@ class LinkConformance : public ::testing::TestWithParam<LinkWay> {
 
   void make(LinkOptions options = {}) {
     listening_.links = connecting_.links = options;
-    pair_ = testing::join(io_, listening_, connecting_);
+    pair_ = test::join(io_, listening_, connecting_);
     ASSERT_TRUE(pair_->accepted && pair_->connected)
         << (pair_->failure ? pair_->failure->reason : "no link");
   }
@@ -59,15 +59,15 @@ class LinkConformance : public ::testing::TestWithParam<LinkWay> {
     pair_->connected->set_handler(at_worker_);
   }
 
-  static inline testing::PrivateFolder* certificates_ = nullptr;
+  static inline test::PrivateFolder* certificates_ = nullptr;
 
-  testing::PrivateFolder folder_;
+  test::PrivateFolder folder_;
   boost::asio::io_context io_{1};
   ListenerOptions listening_;
   ConnectorOptions connecting_;
-  testing::Recorder at_server_;
-  testing::Recorder at_worker_;
-  std::unique_ptr<testing::Pair> pair_;
+  test::Recorder at_server_;
+  test::Recorder at_worker_;
+  std::unique_ptr<test::Pair> pair_;
 };
 
 }  // namespace cohort

@@ -8,22 +8,22 @@
 namespace cohort {
 namespace {
 
-using testing::Frame;
+using test::Frame;
+using test::kData;
+using test::Pair;
+using test::Recorder;
+using test::run_for;
+using test::run_until;
+using test::some_bytes;
 using ::testing::HasSubstr;
-using testing::kData;
-using testing::Pair;
-using testing::Recorder;
-using testing::run_for;
-using testing::run_until;
-using testing::some_bytes;
 using namespace std::chrono_literals;
 
 TEST_P(LinkConformance, KnowsWhoIsThereAndHow) {
   make();
   EXPECT_TRUE(pair_->accepted->local());
   EXPECT_TRUE(pair_->connected->local());
-  EXPECT_EQ(pair_->accepted->peer(), testing::worker(3));
-  EXPECT_EQ(pair_->connected->peer(), testing::server(0));
+  EXPECT_EQ(pair_->accepted->peer(), test::worker(3));
+  EXPECT_EQ(pair_->connected->peer(), test::server(0));
   EXPECT_THAT(pair_->accepted->peer_text(), HasSubstr("worker 3"));
   EXPECT_THAT(pair_->accepted->peer_text(), HasSubstr(GetParam().says));
   EXPECT_THAT(pair_->connected->peer_text(), HasSubstr("server 0"));

@@ -17,7 +17,7 @@
 #include "network/handshake.h"
 #include "network/little_endian.h"
 
-namespace cohort::testing {
+namespace cohort::test {
 
 class RawPeer {
  public:
@@ -43,7 +43,7 @@ class RawPeer {
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
   // All that has come so far.
-  Bytes received() {
+  const Bytes& received() {
     char buffer[4096];
     for (;;) {
       const ssize_t got = ::recv(socket_, buffer, sizeof buffer, MSG_DONTWAIT);
@@ -88,4 +88,4 @@ inline Bytes hello_bytes(const Identity& self, const Identity& peer) {
   return {frame.begin(), frame.end()};
 }
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

@@ -28,7 +28,7 @@ TEST(Ring, GivesBackWhatWasPutInWithRoomForNoMore) {
   bool asked = false;
   for (int i = 0; i < 20000; ++i) {
     const Bytes payload =
-        testing::some_bytes(1 + random.below(4096), static_cast<unsigned>(random.below(1000)));
+        test::some_bytes(1 + random.below(4096), static_cast<unsigned>(random.below(1000)));
     const auto cut = random.below(payload.size() + 1);
     const auto first = std::span(payload).first(cut);
     const Put result = writer.put(first, std::span(payload).subspan(cut));
@@ -86,8 +86,8 @@ TEST(SharedRings, AreTheSameMemoryForBothEnds) {
   ASSERT_NE(here, nullptr);
   const auto there = SharedRings::attach(descriptor);
   ASSERT_NE(there, nullptr);
-  const Bytes question = testing::some_bytes(100000, 1);
-  const Bytes answer = testing::some_bytes(200000, 2);
+  const Bytes question = test::some_bytes(100000, 1);
+  const Bytes answer = test::some_bytes(200000, 2);
   ASSERT_EQ(here->writer().put(question, {}), Put::kDone);
   ASSERT_EQ(there->writer().put(answer, {}), Put::kDone);
   const auto asked = there->reader().take(question.size());

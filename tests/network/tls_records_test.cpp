@@ -231,7 +231,7 @@ class RecordsWithOpenSsl : public ::testing::TestWithParam<bool> {
     for (const int end : ends_) ::fcntl(end, F_SETFL, O_NONBLOCK);
     const auto now = std::chrono::system_clock::now();
     const Authority authority(job_id_of("test"), {now - 2h, now + 2h});
-    const Identity self = testing::server(0), peer = testing::worker(1);
+    const Identity self = test::server(0), peer = test::worker(1);
     const bool listens = GetParam();
     const fs::path own = write(authority, "own", self, {now - 1h, now + 1h});
     const fs::path other = write(authority, "other", peer, {now - 1h, now + 1h});
@@ -326,7 +326,7 @@ class RecordsWithOpenSsl : public ::testing::TestWithParam<bool> {
     EXPECT_TRUE(there == ours) << there.size() << " bytes";
   }
 
-  testing::PrivateFolder folder_;
+  test::PrivateFolder folder_;
   int ends_[2] = {-1, -1};
   OpenSslContext context_;
   OpenSslConnection peer_;

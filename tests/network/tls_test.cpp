@@ -14,14 +14,14 @@
 namespace cohort {
 namespace {
 
+using test::hello_bytes;
+using test::RawPeer;
+using test::run_until;
+using test::server;
+using test::worker;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using testing::hello_bytes;
-using testing::RawPeer;
-using testing::run_until;
-using testing::server;
-using testing::worker;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
@@ -124,7 +124,7 @@ class TlsTest : public ::testing::Test {
   }
 
   static Authority* authority_;
-  testing::PrivateFolder folder_;
+  test::PrivateFolder folder_;
   boost::asio::io_context io_{1};
   std::unique_ptr<Listener> listener_;
   std::vector<std::string> log_;

@@ -7,7 +7,7 @@
 #include "network/link_pair.h"
 #include "network/raw_peer.h"
 
-namespace cohort::testing {
+namespace cohort::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -30,4 +30,4 @@ TEST(Tcp, OutlivesAMessageBeforeTheGreeting) {
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test
