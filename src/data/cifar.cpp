@@ -6,7 +6,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::uint64_t kLimitBytes = std::uint64_t{2} << 30;
+constexpr std::uint64_t kMaxCifarBytes = std::uint64_t{2} << 30;
 
 void check_label(int label, int classes, const std::string& name, std::size_t record) {
   if (label < classes) return;
@@ -72,7 +72,7 @@ void parse_cifar(std::span<const std::uint8_t> bytes, CifarKind kind, const std:
 ImageArray read_cifar(std::span<const std::filesystem::path> files, CifarKind kind) {
   ImageArray images;
   for (const std::filesystem::path& file : files) {
-    parse_cifar(read_file(file, kLimitBytes).octets(), kind, file.string(), images);
+    parse_cifar(read_file(file, kMaxCifarBytes).octets(), kind, file.string(), images);
   }
   return images;
 }

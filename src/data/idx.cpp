@@ -28,6 +28,8 @@ class Source {
   virtual std::size_t read(std::span<std::uint8_t> out) = 0;
   // The most bytes that can still come.
   virtual std::uint64_t limit() const = 0;
+  // Whether so many do come.
+  virtual bool known_to_come() const = 0;
 };
 
 class PlainSource final : public Source {
@@ -40,6 +42,7 @@ class PlainSource final : public Source {
     return n;
   }
   std::uint64_t limit() const override { return rest_.size(); }
+  bool known_to_come() const override { return true; }
 
  private:
   std::span<const std::uint8_t> rest_;
@@ -61,6 +64,7 @@ class GzipSource final : public Source {
     return done;
   }
   std::uint64_t limit() const override { return size_ * kDeflateLimit; }
+  bool known_to_come() const override { return false; }
 
  private:
   // zlib counts in 32 bits, so long inputs and outputs go through in pieces.
@@ -142,6 +146,20 @@ std::uint64_t product_of(const std::vector<std::int64_t>& dimensions) {
   return product;
 }
 
+// Fills `values` with at most `expected` bytes, and returns how many there were. A compressed
+// file's length says little of its content's: memory is taken as the content comes, and no more
+// than twice of it.
+std::size_t read_all(Source& source, std::uint64_t expected, std::vector<std::uint8_t>& values) {
+  constexpr std::uint64_t kFirst = std::uint64_t{64} << 20;
+  std::size_t found = 0;
+  while (found == values.size() && found < expected) {
+    const std::uint64_t room = std::max<std::uint64_t>(kFirst, 2 * std::uint64_t{found});
+    values.resize(std::min(expected, source.known_to_come() ? expected : room));
+    found += source.read(std::span(values).subspan(found));
+  }
+  return found;
+}
+
 }  // namespace
 
 IdxArray parse_idx(std::span<const std::uint8_t> bytes, const std::string& name) {
@@ -153,8 +171,7 @@ IdxArray parse_idx(std::span<const std::uint8_t> bytes, const std::string& name)
       fail(name, "truncated: the header declares " + std::to_string(expected) +
                      " values, the file can hold at most " + std::to_string(source.limit()));
     }
-    array.values.resize(expected);
-    const std::size_t found = source.read(array.values);
+    const std::size_t found = read_all(source, expected, array.values);
     if (found != expected) {
       fail(name, "truncated: the header declares " + std::to_string(expected) + " values, found " +
                      std::to_string(found));
@@ -184,21 +201,22 @@ std::vector<std::int64_t> read_idx_dimensions(const std::filesystem::path& path)
 
 ImageArray read_idx_images(const std::filesystem::path& images, const std::filesystem::path& labels,
                            int classes) {
-  IdxArray pixels = read_idx(images);
-  if (pixels.dimensions.size() != 3) {
-    fail(images.string(), std::to_string(pixels.dimensions.size()) +
-                              " dimensions found, expected 3: images, rows, columns");
+  // The headers of both first: what does not belong together is not unpacked.
+  const std::vector<std::int64_t> sizes = read_idx_dimensions(images);
+  if (sizes.size() != 3) {
+    fail(images.string(),
+         std::to_string(sizes.size()) + " dimensions found, expected 3: images, rows, columns");
+  }
+  const std::vector<std::int64_t> counts = read_idx_dimensions(labels);
+  if (counts.size() != 1) {
+    fail(labels.string(),
+         std::to_string(counts.size()) + " dimensions found, expected 1: one label for each image");
+  }
+  if (counts[0] != sizes[0]) {
+    fail(labels.string(), "has " + std::to_string(counts[0]) + " labels, but " + images.string() +
+                              " has " + std::to_string(sizes[0]) + " images");
   }
   IdxArray targets = read_idx(labels);
-  if (targets.dimensions.size() != 1) {
-    fail(labels.string(), std::to_string(targets.dimensions.size()) +
-                              " dimensions found, expected 1: one label for each image");
-  }
-  if (targets.dimensions[0] != pixels.dimensions[0]) {
-    fail(labels.string(), "has " + std::to_string(targets.dimensions[0]) + " labels, but " +
-                              images.string() + " has " + std::to_string(pixels.dimensions[0]) +
-                              " images");
-  }
   for (std::size_t i = 0; i < targets.values.size(); ++i) {
     if (targets.values[i] >= classes) {
       fail(labels.string(), "record " + std::to_string(i) + " has label " +
@@ -206,8 +224,8 @@ ImageArray read_idx_images(const std::filesystem::path& images, const std::files
                                 std::to_string(classes - 1));
     }
   }
-  return {.shape = {1, pixels.dimensions[1], pixels.dimensions[2]},
-          .pixels = std::move(pixels.values),
+  return {.shape = {1, sizes[1], sizes[2]},
+          .pixels = read_idx(images).values,
           .labels = std::move(targets.values)};
 }
 

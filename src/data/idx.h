@@ -4,7 +4,7 @@
 //
 // Only type 8 (unsigned byte) is read. Readers are strict: a file that is too short, too long or
 // damaged is a FileError, and nothing is allocated that the header does not declare and the
-// file's own length does not make possible.
+// file's own length does not make possible; for compressed values only as they are unpacked.
 #pragma once
 
 #include <cstdint>

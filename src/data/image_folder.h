@@ -1,4 +1,5 @@
-// Pictures in folders named after their classes: FOLDER/<class>/<picture>.
+// Pictures in folders named after their classes: FOLDER/<class>/<picture>, or deeper below the
+// class.
 //
 // The folders are listed when the set is built, pictures are decoded when they are read; a picture
 // that cannot be decoded is then a FileError naming it. Classes and the pictures in them are in
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,11 +26,16 @@ struct ImageListing {
   };
   std::vector<std::string> class_names;
   std::vector<Entry> entries;
+  std::map<std::string, std::int64_t> passed_over;  // other files, by their ending
 };
 
-// Lists the .jpg, .jpeg and .png files (in any case) below `folder`. Throws FileError when there
-// are no classes, or a class has no pictures.
+// Lists the .jpg, .jpeg and .png files (in any case) in the folders of `folder` and all folders
+// below these, in the order of torchvision's ImageFolder. Hidden files and folders are none. Throws
+// FileError when there are no classes, or a class has no pictures.
 ImageListing list_images(const std::filesystem::path& folder);
+
+// A line for each set of which files were passed over: how many of which ending.
+std::vector<std::string> passed_over_notes(const ImageListing& train, const ImageListing& test);
 
 // Gives `other` the labels of `listing`, whose classes must include all of its own; throws
 // FileError naming the first that is not there. Classes without pictures in `other` are fine.
@@ -51,6 +58,7 @@ struct ImageFolderOptions {
   std::int64_t image_size = 224;
   ImageAugmentation augmentation = ImageAugmentation::kNone;
   Normalization normalization = {};
+  bool fast_decode = false;  // see DataRequest
 };
 
 class ImageFolder final : public Dataset {
@@ -71,6 +79,7 @@ class ImageFolder final : public Dataset {
   ImageListing listing_;
   int side_;
   ImageAugmentation augmentation_;
+  bool fast_decode_;
   NormalizeTable table_;
 };
 

@@ -39,9 +39,9 @@ void on_message(j_common_ptr common, int level) {
   }
 }
 
-class Decoder {
+class JpegDecoder {
  public:
-  Decoder(std::span<const std::uint8_t> bytes, const std::string& name)
+  JpegDecoder(std::span<const std::uint8_t> bytes, const std::string& name)
       : bytes_(bytes), name_(name) {
     info_.err = jpeg_std_error(&error_.manager);
     error_.manager.error_exit = on_error;
@@ -50,11 +50,11 @@ class Decoder {
     require(create());
     created_ = true;
   }
-  ~Decoder() {
+  ~JpegDecoder() {
     if (created_) jpeg_destroy_decompress(&info_);
   }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
 
   ImageSize read_size() {
     require(read_header());
@@ -136,11 +136,11 @@ class Decoder {
 }  // namespace
 
 ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes, const std::string& name) {
-  return Decoder(bytes, name).read_size();
+  return JpegDecoder(bytes, name).read_size();
 }
 
 Image decode_jpeg(std::span<const std::uint8_t> bytes, const std::string& name, int reduction) {
-  return Decoder(bytes, name).decode(reduction);
+  return JpegDecoder(bytes, name).decode(reduction);
 }
 
 #else

@@ -10,7 +10,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMaxListBytes = std::uint64_t{1} << 30;
 constexpr std::int64_t kMostClasses = 1'000'000;
 constexpr std::string_view kBlank = " \t\r\v\f";
 
@@ -36,7 +36,7 @@ bool parse_line(std::string_view line, const std::filesystem::path& folder,
 }  // namespace
 
 ImageListing read_image_list(const std::filesystem::path& file) {
-  const std::string text = read_text_file(file, kLimitBytes);
+  const std::string text = read_text_file(file, kMaxListBytes);
   const std::filesystem::path folder = file.parent_path();
   ImageListing listing;
   std::int64_t classes = 0;

@@ -16,9 +16,9 @@ namespace cohort::detail {
 namespace {
 
 // Errors jump, as in image_jpeg.cpp and for the same reason.
-class Decoder {
+class PngDecoder {
  public:
-  Decoder(std::span<const std::uint8_t> bytes, const std::string& name)
+  PngDecoder(std::span<const std::uint8_t> bytes, const std::string& name)
       : rest_(bytes), file_bytes_(bytes.size()), name_(name) {
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
@@ -29,9 +29,9 @@ class Decoder {
     png_set_user_limits(png_, kMaxImageSide, kMaxImageSide);
     png_set_read_fn(png_, this, on_read);
   }
-  ~Decoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  ~PngDecoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngDecoder(const PngDecoder&) = delete;
+  PngDecoder& operator=(const PngDecoder&) = delete;
 
   ImageSize read_size() {
     require(read_header());
@@ -86,13 +86,13 @@ class Decoder {
   }
 
   static void on_error(png_structp png, png_const_charp message) {
-    auto* self = static_cast<Decoder*>(png_get_error_ptr(png));
+    auto* self = static_cast<PngDecoder*>(png_get_error_ptr(png));
     std::snprintf(self->message_, sizeof(self->message_), "%s", message);
     std::longjmp(self->back_, 1);
   }
   static void on_warning(png_structp, png_const_charp) {}
   static void on_read(png_structp png, png_bytep out, std::size_t size) {
-    auto* self = static_cast<Decoder*>(png_get_io_ptr(png));
+    auto* self = static_cast<PngDecoder*>(png_get_io_ptr(png));
     if (size > self->rest_.size()) png_error(png, "the file ends too early");
     std::memcpy(out, self->rest_.data(), size);
     self->rest_ = self->rest_.subspan(size);
@@ -110,11 +110,11 @@ class Decoder {
 }  // namespace
 
 ImageSize read_png_size(std::span<const std::uint8_t> bytes, const std::string& name) {
-  return Decoder(bytes, name).read_size();
+  return PngDecoder(bytes, name).read_size();
 }
 
 Image decode_png(std::span<const std::uint8_t> bytes, const std::string& name) {
-  return Decoder(bytes, name).decode();
+  return PngDecoder(bytes, name).decode();
 }
 
 #else

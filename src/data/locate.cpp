@@ -153,6 +153,10 @@ FoundFiles locate(std::string_view name, std::span<const fs::path> search) {
   const bool as_folder = name == "image-folder";
   std::string tried;
   for (const fs::path& base : search) {
+    if (!exists_as(base, true)) {
+      tried += "\n  " + base.string() + " (there is no such folder)";
+      continue;
+    }
     for (const std::string& below : place.folders) {
       const fs::path folder = below.empty() ? base : base / below;
       tried += "\n  " + folder.string();

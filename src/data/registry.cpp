@@ -162,9 +162,11 @@ std::unique_ptr<DataSplits> make_pictures(ImageListing train, ImageListing test,
   keep_first(test, wanted(request.test_size, size_of(test), request, "test"));
   ImageFolderOptions options;
   if (request.image_size > 0) options.image_size = request.image_size;
+  options.fast_decode = request.fast_decode;
   options.normalization =
       choose_normalization(request, {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}});
   auto splits = std::make_unique<DataSplits>();
+  splits->notes = passed_over_notes(train, test);
   splits->test = std::make_unique<ImageFolder>(std::move(test), options);
   options.augmentation = request.augment == "none"        ? ImageAugmentation::kNone
                          : request.augment == "crop-flip" ? ImageAugmentation::kCropFlip

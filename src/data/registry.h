@@ -37,6 +37,9 @@ struct DataRequest {
   // Of the training set: none, crop-flip (shift by up to 4 pixels and mirror), resized-crop (image
   // folders only). auto: crop-flip for CIFAR, resized-crop for image folders, none for the rest.
   std::string augment = "auto";
+  // Decode a JPEG picture at 1/2, 1/4 or 1/8 of its size where that still leaves as many pixels as
+  // are wanted: faster, but not the pixels that a decoder of the whole picture gives.
+  bool fast_decode = false;
   // none ([0, 1]), half ([-1, 1]), auto: the set's usual mean and deviation.
   std::string normalize = "auto";
   // Resize to a square of this side; 0: the set's own size, for image folders 224.
@@ -52,6 +55,7 @@ struct DataSplits {
   std::unique_ptr<Dataset> train;
   std::unique_ptr<Dataset> test;
   std::filesystem::path found_at;  // empty for generated data
+  std::vector<std::string> notes;  // what the user should know of the files, one line each
 };
 
 // fashion-mnist, mnist, cifar-10, cifar-100, image-folder, image-list, wikitext-2, ptb, text,

@@ -61,6 +61,7 @@ void survey_listings(const ImageListing& train, const ImageListing& test, DataRe
   report.classes = static_cast<std::int64_t>(train.class_names.size());
   report.train = static_cast<std::int64_t>(train.entries.size());
   report.test = static_cast<std::int64_t>(test.entries.size());
+  for (std::string& note : passed_over_notes(train, test)) report.notes.push_back(std::move(note));
 }
 
 void survey_folder(const FoundFiles& files, DataReport& report) {

@@ -25,7 +25,7 @@ void refuse(const DataRequest& request, const char* flag, const std::string& val
                     "' is text, not images; leave " + flag + " out");
 }
 
-void check_request(const DataRequest& request) {
+void check_text_request(const DataRequest& request) {
   if (request.augment != "auto" && request.augment != "none") {
     refuse(request, "--augment", request.augment);
   }
@@ -59,7 +59,7 @@ bool is_text_set(std::string_view name) {
 }
 
 std::unique_ptr<DataSplits> make_text(const DataRequest& request) {
-  check_request(request);
+  check_text_request(request);
   const FoundFiles files = locate(request.name, request.search);
   const TextRequest& text = request.text;
   const std::filesystem::path& train_file = files.train[0];

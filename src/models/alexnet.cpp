@@ -9,7 +9,7 @@ namespace cohort {
 
 namespace {
 
-constexpr std::int64_t kPooledSize = 6;
+constexpr std::int64_t kAlexnetPooled = 6;
 
 at::Tensor pool_and_relu(const at::Tensor& input) {
   // ReLU after the pooling gives the same values and gradients for a quarter of the work.
@@ -21,13 +21,14 @@ class AlexNet final : public Model {
   AlexNet(const ModelOptions& options, at::Generator generator)
       : Model(std::move(generator)),
         features_(make_features(Scope(store()) / "features", options.channels)),
-        fc1_(Scope(store()) / "classifier" / 1, 256 * kPooledSize * kPooledSize, 4096),
+        fc1_(Scope(store()) / "classifier" / 1, 256 * kAlexnetPooled * kAlexnetPooled, 4096),
         fc2_(Scope(store()) / "classifier" / 4, 4096, 4096),
         fc3_(Scope(store()) / "classifier" / 6, 4096, options.classes),
         dropout_(dropout_or(options, 0.5)) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
-    at::Tensor hidden = flatten(adaptive_average_pool(features_(inputs), kPooledSize, kPooledSize));
+    at::Tensor hidden =
+        flatten_samples(adaptive_average_pool(features_(inputs), kAlexnetPooled, kAlexnetPooled));
     hidden = relu_in_place(fc1_(dropout(store(), hidden, dropout_)));
     hidden = relu_in_place(fc2_(dropout(store(), hidden, dropout_)));
     return fc3_(hidden);

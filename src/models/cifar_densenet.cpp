@@ -35,17 +35,17 @@ Shape shape_of(const ModelOptions& options) {
   return {(depth - 4) / 3, growth};
 }
 
-Conv2dOptions convolution(std::int64_t padding) {
+Conv2dOptions small_convolution(std::int64_t padding) {
   return {.padding = padding, .bias = false, .weight_initializer = kaiming_normal_fan_out()};
 }
 
-class DenseLayer {
+class SmallDenseLayer {
  public:
-  DenseLayer(const Scope& scope, std::int64_t in_channels, std::int64_t growth,
-             double dropout_probability)
+  SmallDenseLayer(const Scope& scope, std::int64_t in_channels, std::int64_t growth,
+                  double dropout_probability)
       : store_(&scope.store()),
         bn_(scope / "bn1", in_channels),
-        conv_(scope / "conv1", in_channels, growth, 3, convolution(1)),
+        conv_(scope / "conv1", in_channels, growth, 3, small_convolution(1)),
         dropout_probability_(dropout_probability) {}
 
   at::Tensor operator()(const at::Tensor& input) const {
@@ -73,20 +73,21 @@ class CifarDenseNet final : public Model {
     const Scope scope(store());
     Sequential parts;
     std::int64_t channels = 2 * shape.growth;
-    parts.add(Conv2d(scope / "conv1", options.channels, channels, 3, convolution(1)));
+    parts.add(Conv2d(scope / "conv1", options.channels, channels, 3, small_convolution(1)));
     for (int block = 1; block <= kBlocks; ++block) {
       const Scope dense = scope / ("dense" + std::to_string(block));
       for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
-        parts.add(DenseLayer(dense / layer, channels, shape.growth, dropout_or(options, 0)));
+        parts.add(SmallDenseLayer(dense / layer, channels, shape.growth, dropout_or(options, 0)));
         channels += shape.growth;
       }
       if (block == kBlocks) break;
       const Scope transition = scope / ("trans" + std::to_string(block));
       parts.add(BatchNorm2d(transition / "bn1", channels));
       parts.add(relu_in_place);
-      // A 1x1 convolution and a mean may change places; this way round it has a quarter to do.
+      // A 1x1 small_convolution and a mean may change places; this way round it has a quarter to
+      // do.
       parts.add([](const at::Tensor& input) { return average_pool(input, 2, 2); });
-      parts.add(Conv2d(transition / "conv1", channels, channels / 2, 1, convolution(0)));
+      parts.add(Conv2d(transition / "conv1", channels, channels / 2, 1, small_convolution(0)));
       channels /= 2;
     }
     parts.add(BatchNorm2d(scope / "bn", channels));

@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::int64_t kGrowth = 32;
 constexpr std::int64_t kBottleneck = 4 * kGrowth;
-constexpr std::int64_t kStemChannels = 64;
+constexpr std::int64_t kDensenetStem = 64;
 constexpr std::array<int, 4> kLayers = {6, 12, 24, 16};
 
-Conv2dOptions convolution(std::int64_t stride, std::int64_t padding) {
+Conv2dOptions dense_convolution(std::int64_t stride, std::int64_t padding) {
   return {.stride = stride,
           .padding = padding,
           .bias = false,
@@ -32,9 +32,9 @@ class DenseLayer {
   DenseLayer(const Scope& scope, std::int64_t in_channels, double dropout_probability)
       : store_(&scope.store()),
         norm1_(scope / "norm1", in_channels),
-        conv1_(scope / "conv1", in_channels, kBottleneck, 1, convolution(1, 0)),
+        conv1_(scope / "conv1", in_channels, kBottleneck, 1, dense_convolution(1, 0)),
         norm2_(scope / "norm2", kBottleneck),
-        conv2_(scope / "conv2", kBottleneck, kGrowth, 3, convolution(1, 1)),
+        conv2_(scope / "conv2", kBottleneck, kGrowth, 3, dense_convolution(1, 1)),
         dropout_probability_(dropout_probability) {}
 
   at::Tensor operator()(const at::Tensor& input) const {
@@ -63,13 +63,14 @@ class DenseNet final : public Model {
   Sequential make_layers(const ModelOptions& options) {
     const Scope features = Scope(store()) / "features";
     Sequential parts;
-    parts.add(Conv2d(features / "conv0", options.channels, kStemChannels, 7, convolution(2, 3)));
-    parts.add(BatchNorm2d(features / "norm0", kStemChannels));
+    parts.add(
+        Conv2d(features / "conv0", options.channels, kDensenetStem, 7, dense_convolution(2, 3)));
+    parts.add(BatchNorm2d(features / "norm0", kDensenetStem));
     // ReLU after the pooling gives the same values and gradients for a quarter of the work.
     parts.add([](const at::Tensor& input) {
       return relu_in_place(max_pool(input, 3, {.stride = 2, .padding = 1}));
     });
-    std::int64_t channels = kStemChannels;
+    std::int64_t channels = kDensenetStem;
     for (std::size_t block = 0; block < kLayers.size(); ++block) {
       const std::string number = std::to_string(block + 1);
       for (int layer = 1; layer <= kLayers[block]; ++layer) {
@@ -93,9 +94,9 @@ class DenseNet final : public Model {
   static void add_transition(Sequential& parts, const Scope& scope, std::int64_t channels) {
     parts.add(BatchNorm2d(scope / "norm", channels));
     parts.add(relu_in_place);
-    // A 1x1 convolution and a mean may change places; this way round it has a quarter to do.
+    // A 1x1 dense_convolution and a mean may change places; this way round it has a quarter to do.
     parts.add([](const at::Tensor& input) { return average_pool(input, 2, 2); });
-    parts.add(Conv2d(scope / "conv", channels, channels / 2, 1, convolution(1, 0)));
+    parts.add(Conv2d(scope / "conv", channels, channels / 2, 1, dense_convolution(1, 0)));
   }
 
   Sequential layers_;

@@ -82,7 +82,8 @@ class AuxiliaryClassifier {
         fc2_(scope / "fc2", 1024, classes, {.weight_initializer = initial_weight()}) {}
 
   at::Tensor operator()(const at::Tensor& input) const {
-    const at::Tensor features = flatten(relu_in_place(conv_(adaptive_average_pool(input, 4, 4))));
+    const at::Tensor features =
+        flatten_samples(relu_in_place(conv_(adaptive_average_pool(input, 4, 4))));
     return fc2_(dropout(*store_, relu_in_place(fc1_(features)), kAuxiliaryDropout));
   }
 

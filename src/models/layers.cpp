@@ -151,10 +151,10 @@ at::Tensor adaptive_average_pool(const at::Tensor& input, std::int64_t height, s
 }
 
 at::Tensor global_average(const at::Tensor& input) {
-  return flatten(adaptive_average_pool(input, 1, 1));
+  return flatten_samples(adaptive_average_pool(input, 1, 1));
 }
 
-at::Tensor flatten(const at::Tensor& input) { return input.flatten(1); }
+at::Tensor flatten_samples(const at::Tensor& input) { return input.flatten(1); }
 
 at::Tensor Sequential::operator()(const at::Tensor& input) const {
   at::Tensor output = input;

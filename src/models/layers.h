@@ -109,7 +109,7 @@ at::Tensor adaptive_average_pool(const at::Tensor& input, std::int64_t height, s
 at::Tensor global_average(const at::Tensor& input);
 
 // N x ... to N x everything else.
-at::Tensor flatten(const at::Tensor& input);
+at::Tensor flatten_samples(const at::Tensor& input);
 
 // Calls its parts one after another.
 class Sequential {

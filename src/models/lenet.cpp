@@ -41,7 +41,7 @@ class LeNet final : public Model {
     at::Tensor hidden = relu_in_place(max_pool(conv1_(inputs), 2));
     hidden = relu_in_place(max_pool(conv2_(hidden), 2));
     hidden = relu_in_place(conv3_(hidden));
-    return fc2_(relu_in_place(fc1_(flatten(hidden))));
+    return fc2_(relu_in_place(fc1_(flatten_samples(hidden))));
   }
 
  private:

@@ -26,7 +26,7 @@ class Mlp100 final : public Model {
         fc2_(Scope(store()) / "fc2", 100, options.classes, standard_normal()) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
-    return fc2_(fc1_(flatten(inputs)).sigmoid_());
+    return fc2_(fc1_(flatten_samples(inputs)).sigmoid_());
   }
 
  private:
@@ -43,7 +43,7 @@ class Mlp4096 final : public Model {
         fc3_(Scope(store()) / "fc3", 4096, options.classes) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
-    const at::Tensor hidden = relu_in_place(fc1_(flatten(inputs)));
+    const at::Tensor hidden = relu_in_place(fc1_(flatten_samples(inputs)));
     return fc3_(relu_in_place(fc2_(hidden)));
   }
 

@@ -28,7 +28,7 @@ class MnistNet final : public Model {
     // ReLU after the pooling gives the same values and gradients for a quarter of the work.
     at::Tensor hidden = relu_in_place(max_pool(conv1_(inputs), 2));
     hidden = relu_in_place(max_pool(conv2_(hidden), 2));
-    return fc2_(relu_in_place(fc1_(flatten(hidden))));
+    return fc2_(relu_in_place(fc1_(flatten_samples(hidden))));
   }
 
  private:

@@ -21,10 +21,10 @@ constexpr std::array<Stage, 7> kStages = {{{1, 16, 1, 1},
                                            {6, 96, 3, 1},
                                            {6, 160, 3, 2},
                                            {6, 320, 1, 1}}};
-constexpr std::int64_t kStemChannels = 32;
+constexpr std::int64_t kMobileNetStem = 32;
 constexpr std::int64_t kLastChannels = 1280;
 
-Conv2dOptions convolution(std::int64_t kernel, std::int64_t stride, std::int64_t groups) {
+Conv2dOptions mobile_convolution(std::int64_t kernel, std::int64_t stride, std::int64_t groups) {
   return {.stride = stride,
           .padding = kernel / 2,
           .groups = groups,
@@ -40,7 +40,7 @@ struct ConvolutionShape {
 
 Sequential normalized_convolution(const Scope& scope, const ConvolutionShape& shape) {
   return {Conv2d(scope / 0, shape.in, shape.out, shape.kernel,
-                 convolution(shape.kernel, shape.stride, shape.groups)),
+                 mobile_convolution(shape.kernel, shape.stride, shape.groups)),
           BatchNorm2d(scope / 1, shape.out), relu6_in_place};
 }
 
@@ -56,7 +56,7 @@ class InvertedResidual {
       branch_.add(normalized_convolution(conv / index++, {in_channels, hidden, 1}));
     }
     branch_.add(normalized_convolution(conv / index++, {hidden, hidden, 3, stride, hidden}));
-    branch_.add(Conv2d(conv / index++, hidden, out_channels, 1, convolution(1, 1, 1)));
+    branch_.add(Conv2d(conv / index++, hidden, out_channels, 1, mobile_convolution(1, 1, 1)));
     branch_.add(BatchNorm2d(conv / index, out_channels));
   }
 
@@ -87,8 +87,8 @@ class MobileNetV2 final : public Model {
   static Sequential make_features(const Scope& scope, std::int64_t image_channels) {
     Sequential parts;
     int index = 0;
-    parts.add(normalized_convolution(scope / index++, {image_channels, kStemChannels, 3, 2}));
-    std::int64_t channels = kStemChannels;
+    parts.add(normalized_convolution(scope / index++, {image_channels, kMobileNetStem, 3, 2}));
+    std::int64_t channels = kMobileNetStem;
     for (const Stage& stage : kStages) {
       for (std::int64_t block = 0; block < stage.blocks; ++block) {
         parts.add(InvertedResidual(scope / index++, channels, stage.channels,

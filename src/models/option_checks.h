@@ -8,9 +8,9 @@
 
 namespace cohort {
 
-// Throws ConfigError unless the model takes the kind of data, there are channels and classes, dropout
-// is below 1, and height and width are at least `minimum_size`: the smallest image that leaves
-// every layer of `model` at least one pixel.
+// Throws ConfigError unless the model takes the kind of data, there are channels and classes,
+// dropout is below 1, and height and width are at least `minimum_size`: the smallest image that
+// leaves every layer of `model` at least one pixel.
 void check_options(std::string_view model, const ModelOptions& options,
                    std::int64_t minimum_size = 1);
 

@@ -13,7 +13,7 @@ namespace cohort {
 
 namespace {
 
-Conv2dOptions convolution(std::int64_t stride, std::int64_t padding) {
+Conv2dOptions squeeze_convolution(std::int64_t stride, std::int64_t padding) {
   return {.stride = stride,
           .padding = padding,
           .weight_initializer = kaiming_uniform(0),
@@ -29,9 +29,9 @@ class Fire {
   // Half of the `out_channels` come from 1x1, half from 3x3 convolutions.
   Fire(const Scope& scope, std::int64_t in_channels, std::int64_t squeezed,
        std::int64_t out_channels)
-      : squeeze_(scope / "squeeze", in_channels, squeezed, 1, convolution(1, 0)),
-        expand1_(scope / "expand1x1", squeezed, out_channels / 2, 1, convolution(1, 0)),
-        expand3_(scope / "expand3x3", squeezed, out_channels / 2, 3, convolution(1, 1)) {}
+      : squeeze_(scope / "squeeze", in_channels, squeezed, 1, squeeze_convolution(1, 0)),
+        expand1_(scope / "expand1x1", squeezed, out_channels / 2, 1, squeeze_convolution(1, 0)),
+        expand3_(scope / "expand3x3", squeezed, out_channels / 2, 3, squeeze_convolution(1, 1)) {}
 
   at::Tensor operator()(const at::Tensor& input) const {
     const at::Tensor squeezed = relu_in_place(squeeze_(input));
@@ -60,7 +60,7 @@ class SqueezeNet final : public Model {
 
  private:
   static Sequential make_features(const Scope& scope, std::int64_t channels) {
-    return {Conv2d(scope / 0, channels, 96, 7, convolution(2, 0)),
+    return {Conv2d(scope / 0, channels, 96, 7, squeeze_convolution(2, 0)),
             pool,
             relu_in_place,
             Fire(scope / 3, 96, 16, 128),

@@ -14,7 +14,7 @@ namespace cohort {
 namespace {
 
 constexpr std::array<std::int64_t, 5> kGroupChannels = {64, 128, 256, 512, 512};
-constexpr std::int64_t kPooledSize = 7;
+constexpr std::int64_t kVggPooled = 7;
 
 // Convolutions in each of the five groups.
 std::array<int, 5> group_sizes(int depth) {
@@ -41,14 +41,15 @@ class Vgg final : public Model {
   Vgg(const ModelOptions& options, at::Generator generator, int depth, bool normalized)
       : Model(std::move(generator)),
         features_(make_features(Scope(store()) / "features", options.channels, depth, normalized)),
-        fc1_(Scope(store()) / "classifier" / 0, 512 * kPooledSize * kPooledSize, 4096,
+        fc1_(Scope(store()) / "classifier" / 0, 512 * kVggPooled * kVggPooled, 4096,
              small_normal()),
         fc2_(Scope(store()) / "classifier" / 3, 4096, 4096, small_normal()),
         fc3_(Scope(store()) / "classifier" / 6, 4096, options.classes, small_normal()),
         dropout_(dropout_or(options, 0.5)) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
-    at::Tensor hidden = flatten(adaptive_average_pool(features_(inputs), kPooledSize, kPooledSize));
+    at::Tensor hidden =
+        flatten_samples(adaptive_average_pool(features_(inputs), kVggPooled, kVggPooled));
     hidden = dropout(store(), relu_in_place(fc1_(hidden)), dropout_);
     hidden = dropout(store(), relu_in_place(fc2_(hidden)), dropout_);
     return fc3_(hidden);

@@ -13,7 +13,7 @@ namespace cohort {
 
 namespace {
 
-constexpr std::int64_t kStemChannels = 16;
+constexpr std::int64_t kWideResnetStem = 16;
 
 std::int64_t widen_of(const ModelOptions& options) {
   return options.widen == 0 ? 4 : options.widen;
@@ -23,7 +23,7 @@ std::int64_t depth_of(const ModelOptions& options) {
   return options.depth == 0 ? 28 : options.depth;
 }
 
-Conv2dOptions convolution(std::int64_t stride, std::int64_t padding) {
+Conv2dOptions wide_convolution(std::int64_t stride, std::int64_t padding) {
   return {.stride = stride,
           .padding = padding,
           .bias = false,
@@ -36,12 +36,13 @@ class PreActivationBlock {
                      std::int64_t stride, double dropout_probability)
       : store_(&scope.store()),
         bn1_(scope / "bn1", in_channels),
-        conv1_(scope / "conv1", in_channels, out_channels, 3, convolution(stride, 1)),
+        conv1_(scope / "conv1", in_channels, out_channels, 3, wide_convolution(stride, 1)),
         bn2_(scope / "bn2", out_channels),
-        conv2_(scope / "conv2", out_channels, out_channels, 3, convolution(1, 1)),
+        conv2_(scope / "conv2", out_channels, out_channels, 3, wide_convolution(1, 1)),
         dropout_probability_(dropout_probability) {
     if (stride != 1 || in_channels != out_channels) {
-      shortcut_.emplace(scope / "shortcut", in_channels, out_channels, 1, convolution(stride, 0));
+      shortcut_.emplace(scope / "shortcut", in_channels, out_channels, 1,
+                        wide_convolution(stride, 0));
     }
   }
 
@@ -66,7 +67,8 @@ class WideResNet final : public Model {
  public:
   WideResNet(const ModelOptions& options, at::Generator generator)
       : Model(std::move(generator)),
-        conv1_(Scope(store()) / "conv1", options.channels, kStemChannels, 3, convolution(1, 1)),
+        conv1_(Scope(store()) / "conv1", options.channels, kWideResnetStem, 3,
+               wide_convolution(1, 1)),
         stages_(make_stages(Scope(store()), options)),
         bn_(Scope(store()) / "bn", 64 * widen_of(options)),
         fc_(Scope(store()) / "fc", 64 * widen_of(options), options.classes,
@@ -80,9 +82,9 @@ class WideResNet final : public Model {
   static Sequential make_stages(const Scope& scope, const ModelOptions& options) {
     Sequential stages;
     const std::int64_t blocks = (depth_of(options) - 4) / 6;
-    std::int64_t channels = kStemChannels;
+    std::int64_t channels = kWideResnetStem;
     for (std::int64_t stage = 0; stage < 3; ++stage) {
-      const std::int64_t width = (kStemChannels << stage) * widen_of(options);
+      const std::int64_t width = (kWideResnetStem << stage) * widen_of(options);
       const Scope stage_scope = scope / ("layer" + std::to_string(stage + 1));
       for (std::int64_t block = 0; block < blocks; ++block) {
         stages.add(PreActivationBlock(stage_scope / block, channels, width,

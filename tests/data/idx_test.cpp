@@ -1,6 +1,9 @@
 #include "data/idx.h"
 
+#include <sys/resource.h>
+
 #include "core/error.h"
+#include "core/random.h"
 #include "data/support.h"
 
 namespace cohort::test {
@@ -63,6 +66,22 @@ TEST(Idx, AHeaderThatPromisesTooMuchAllocatesNothing) {
   EXPECT_THAT(refusal(idx({0xffffffff, 0xffffffff, 0xffffffff}, {})), HasSubstr("2 GiB"));
   EXPECT_THAT(refusal(idx({1U << 30}, {1, 2, 3})), HasSubstr("truncated"));
   EXPECT_THAT(refusal(gzip(idx({1U << 30}, {1, 2, 3}))), HasSubstr("truncated"));
+}
+
+// Long enough that it could hold what its header declares, if it were all zeros.
+TEST(Idx, ACompressedFileTakesMemoryForWhatItHolds) {
+  ByteVector noise(2'200'000);
+  RandomStream random(1);
+  for (std::uint8_t& value : noise) value = static_cast<std::uint8_t>(random());
+  const ByteVector file = gzip(idx({2'000'000'000}, noise));
+  const auto peak_kib = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const auto before = peak_kib();
+  EXPECT_THAT(refusal(file), HasSubstr("found 2200000"));
+  EXPECT_LT(peak_kib() - before, 512 << 10);
 }
 
 TEST(Idx, NoFlippedBitOfAGzipFileGoesUnnoticedInItsData) {

@@ -7,6 +7,7 @@
 namespace cohort::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -30,6 +31,44 @@ TEST(ImageFolder, ClassesAreSortedAndOnlyPicturesAreListed) {
   EXPECT_EQ(listing.entries[0].file, folder.path() / "ant/x.png");
   EXPECT_EQ(listing.entries[1].file, folder.path() / "zebra/a.jpg");
   EXPECT_EQ(listing.entries[2].label, 1);
+}
+
+// torchvision's ImageFolder, sorted(os.walk()): a folder's own pictures first, then folder by
+// folder.
+TEST(ImageFolder, PicturesInFoldersOfAClassAreItsOwn) {
+  const TemporaryFolder folder;
+  for (const char* name : {"cat/z.jpg", "cat/sub/b.jpg", "cat/sub/deep/c.png", "cat/sub-2/a.jpg",
+                           "cat/.cache/x.jpg", "dog/only/1.jpg"}) {
+    folder.write(name, {1});
+  }
+  std::filesystem::create_directory_symlink("..", folder.path() / "cat/sub/around");
+  const ImageListing listing = list_images(folder.path());
+  std::vector<std::string> found;
+  for (const ImageListing::Entry& entry : listing.entries) {
+    found.push_back(entry.file.lexically_relative(folder.path()).string());
+  }
+  EXPECT_THAT(found, ElementsAre("cat/z.jpg", "cat/sub/b.jpg", "cat/sub-2/a.jpg",
+                                 "cat/sub/deep/c.png", "dog/only/1.jpg"));
+  EXPECT_EQ(listing.entries.back().label, 1);
+  EXPECT_TRUE(listing.passed_over.empty());
+}
+
+TEST(ImageFolder, FilesThatArePassedOverAreCounted) {
+  const TemporaryFolder folder;
+  for (const char* name : {"train/cat/1.jpg", "train/cat/2.webp", "train/cat/more/3.WebP",
+                           "train/cat/4.tiff", "train/readme", "val/cat/1.jpg", "val/cat/2.bmp"}) {
+    folder.write(name, {1});
+  }
+  DataRequest request;
+  request.name = "image-folder";
+  request.search = {folder.path()};
+  EXPECT_THAT(load_data(request)->notes,
+              ElementsAre(HasSubstr("training pictures, being neither .jpg, .jpeg nor .png: "
+                                    "1 .tiff, 2 .webp, 1 without an ending"),
+                          HasSubstr("test pictures, being neither .jpg, .jpeg nor .png: 1 .bmp")));
+  std::filesystem::remove(folder.path() / "train/cat/1.jpg");
+  EXPECT_THAT(load_refusal(folder),
+              AllOf(HasSubstr("train/cat: a class without pictures"), HasSubstr("2 .webp")));
 }
 
 TEST(ImageFolder, EmptyFoldersAndForeignClassesAreNamed) {
@@ -88,6 +127,24 @@ TEST(ImageFolder, LeavingOutTheFirstIsTheRestOfKeepingThem) {
 }
 
 #ifdef COHORT_WITH_JPEG
+// What torchvision makes of it: the whole picture decoded, then Resize and CenterCrop.
+TEST(ImageFolder, LargePicturesHaveThePixelsOfTheWholeOneUnlessToldOtherwise) {
+  const TemporaryFolder folder;
+  const ByteVector file = noisy_jpeg(96, 64);
+  ImageListing listing;
+  listing.class_names = {"a"};
+  listing.entries.push_back({folder.write("1.jpg", file), 0});
+  const Image whole = decode_image(file, "1.jpg");
+  const Image resized = resized_crop(whole, {0, 0, 96, 64}, {27, 18});
+  std::vector<float> expected(3 * 16 * 16);
+  write_normalized(resized, {6, 1, 16, 16}, false, NormalizeTable(Normalization::none(3)),
+                   expected);
+  ImageFolderOptions options{16, ImageAugmentation::kNone, Normalization::none(3)};
+  EXPECT_EQ(read_sample(ImageFolder(listing, options), 0, 5), expected);
+  options.fast_decode = true;
+  EXPECT_NE(read_sample(ImageFolder(listing, options), 0, 5), expected);
+}
+
 TEST(ImageFolder, EveryAugmentationKeepsAFlatPictureFlat) {
   const TemporaryFolder folder;
   ImageListing listing;

@@ -84,7 +84,11 @@ ByteVector cifar_records(int count, bool hundred) {
   return bytes;
 }
 
-ByteVector jpeg(int width, int height, const ByteVector& colour) {
+namespace {
+
+// `pixel` appends the values of the pixel (x, y), `channels` of them.
+template <class Pixel>
+ByteVector encode_jpeg(int width, int height, int channels, Pixel pixel) {
 #ifdef COHORT_WITH_JPEG
   jpeg_compress_struct info{};
   jpeg_error_mgr error{};
@@ -95,16 +99,14 @@ ByteVector jpeg(int width, int height, const ByteVector& colour) {
   jpeg_mem_dest(&info, &memory, &size);
   info.image_width = static_cast<JDIMENSION>(width);
   info.image_height = static_cast<JDIMENSION>(height);
-  info.input_components = static_cast<int>(colour.size());
-  info.in_color_space = colour.size() == 1   ? JCS_GRAYSCALE
-                        : colour.size() == 3 ? JCS_RGB
-                                             : JCS_CMYK;
+  info.input_components = channels;
+  info.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_CMYK;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, 95, TRUE);
   jpeg_start_compress(&info, TRUE);
-  ByteVector row;
-  for (int x = 0; x < width; ++x) row.insert(row.end(), colour.begin(), colour.end());
   for (int y = 0; y < height; ++y) {
+    ByteVector row;
+    for (int x = 0; x < width; ++x) pixel(x, y, row);
     JSAMPROW rows = row.data();
     jpeg_write_scanlines(&info, &rows, 1);
   }
@@ -114,9 +116,26 @@ ByteVector jpeg(int width, int height, const ByteVector& colour) {
   std::free(memory);
   return bytes;
 #else
-  static_cast<void>(width), static_cast<void>(height), static_cast<void>(colour);
+  static_cast<void>(width), static_cast<void>(height), static_cast<void>(channels);
+  static_cast<void>(pixel);
   throw std::runtime_error("built without libjpeg");
 #endif
+}
+
+}  // namespace
+
+ByteVector jpeg(int width, int height, const ByteVector& colour) {
+  return encode_jpeg(
+      width, height, static_cast<int>(colour.size()),
+      [&](int, int, ByteVector& row) { row.insert(row.end(), colour.begin(), colour.end()); });
+}
+
+ByteVector noisy_jpeg(int width, int height) {
+  return encode_jpeg(width, height, 3, [](int x, int y, ByteVector& row) {
+    for (int c = 0; c < 3; ++c) {
+      row.push_back(static_cast<std::uint8_t>((x * 37 + y * 101 + c * 59 + x * y * 13) % 256));
+    }
+  });
 }
 
 std::vector<float> read_sample(const Dataset& data, std::int64_t index,

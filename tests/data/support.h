@@ -41,6 +41,8 @@ ByteVector cifar_records(int count, bool hundred);
 
 // A picture of one colour. RGB, or one value for grey, or four for CMYK.
 ByteVector jpeg(int width, int height, const ByteVector& colour);
+// An RGB picture in which every value differs from its neighbours'.
+ByteVector noisy_jpeg(int width, int height);
 
 // What `action` throws as Error, or "" when it does not throw.
 template <class Kind, class Action>
