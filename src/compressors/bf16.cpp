@@ -8,12 +8,12 @@
 namespace cohort {
 namespace {
 
-constexpr std::uint16_t kExponent = 0x7f80;
+constexpr std::uint16_t kBf16Exponent = 0x7f80;
 constexpr std::uint32_t kInfinity = 0x7f800000;
 constexpr std::uint32_t kLargest = 0x7f7f0000;  // of those with 8 significant bits
 
-COHORT_SIMD_CLONES void narrow(const float* __restrict in, std::byte* __restrict out,
-                               std::size_t numel) {
+COHORT_SIMD_CLONES void narrow_to_bf16(const float* __restrict in, std::byte* __restrict out,
+                                       std::size_t numel) {
   for (std::size_t i = 0; i < numel; ++i) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(in[i]);
     const std::uint32_t magnitude = bits & 0x7fffffffU;
@@ -25,8 +25,8 @@ COHORT_SIMD_CLONES void narrow(const float* __restrict in, std::byte* __restrict
   }
 }
 
-COHORT_SIMD_CLONES void widen(const std::byte* __restrict in, float* __restrict out,
-                              std::size_t numel) {
+COHORT_SIMD_CLONES void widen_bf16(const std::byte* __restrict in, float* __restrict out,
+                                   std::size_t numel) {
   for (std::size_t i = 0; i < numel; ++i) {
     std::uint16_t half = 0;
     std::memcpy(&half, in + i * sizeof half, sizeof half);
@@ -37,20 +37,21 @@ COHORT_SIMD_CLONES void widen(const std::byte* __restrict in, float* __restrict 
 }  // namespace
 
 void Bf16::encode(std::span<const float> dense, const MessageKey&, Bytes& wire) {
-  narrow(dense.data(), detail::grow(wire, dense.size() * sizeof(std::uint16_t)), dense.size());
+  narrow_to_bf16(dense.data(), detail::grow(wire, dense.size() * sizeof(std::uint16_t)),
+                 dense.size());
 }
 
 std::size_t Bf16::decode(std::span<const std::byte> wire, const MessageKey&,
                          std::span<float> dense) const {
-  detail::check_halves(name(), wire, dense.size(), kExponent);
-  widen(wire.data(), dense.data(), dense.size());
+  detail::check_halves(name(), wire, dense.size(), kBf16Exponent);
+  widen_bf16(wire.data(), dense.data(), dense.size());
   return dense.size() * sizeof(std::uint16_t);
 }
 
 std::size_t Bf16::decode_add(std::span<const std::byte> wire, const MessageKey&, float weight,
                              std::span<float> dense) const {
-  detail::check_halves(name(), wire, dense.size(), kExponent);
-  detail::add_halves(wire.data(), weight, dense, widen);
+  detail::check_halves(name(), wire, dense.size(), kBf16Exponent);
+  detail::add_halves(wire.data(), weight, dense, widen_bf16);
   return dense.size() * sizeof(std::uint16_t);
 }
 

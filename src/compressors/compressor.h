@@ -1,9 +1,9 @@
 // Encodes a vector in fewer bytes, with a bounded error.
 //
 // encode() gives exactly the bytes that go on the wire, so their number is the honest cost.
-// Compressors keep no memory: not of earlier vectors (methods/error_feedback.h does), and not of random
-// numbers, which are drawn anew from the seed and the message's key. One object per rank; encode()
-// from one thread at a time; the const functions may run on several threads.
+// Compressors keep no memory: not of earlier vectors (methods/error_feedback.h does), and not of
+// random numbers, which are drawn anew from the seed and the message's key. One object per rank;
+// encode() from one thread at a time; the const functions may run on several threads.
 //
 // The length of the vector is not on the wire: both sides know it, and with it a decoder knows
 // where the bytes of a vector end, so that vectors follow each other without any framing

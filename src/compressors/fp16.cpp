@@ -40,7 +40,7 @@ float float_of(std::uint16_t half) {
 
 namespace {
 
-constexpr std::uint16_t kExponent = 0x7c00;
+constexpr std::uint16_t kFp16Exponent = 0x7c00;
 
 #if defined(__x86_64__)
 bool has_instructions() { return __builtin_cpu_supports("avx2") != 0; }  // and with it F16C
@@ -71,7 +71,7 @@ void narrow_eights(const float*, std::byte*, std::size_t) {}
 void widen_eights(const std::byte*, float*, std::size_t) {}
 #endif
 
-void narrow(const float* in, std::byte* out, std::size_t numel) {
+void narrow_to_fp16(const float* in, std::byte* out, std::size_t numel) {
   const std::size_t groups = has_instructions() ? numel / 8 : 0;
   narrow_eights(in, out, groups);
   for (std::size_t i = 8 * groups; i < numel; ++i) {
@@ -79,7 +79,7 @@ void narrow(const float* in, std::byte* out, std::size_t numel) {
   }
 }
 
-void widen(const std::byte* in, float* out, std::size_t numel) {
+void widen_fp16(const std::byte* in, float* out, std::size_t numel) {
   const std::size_t groups = has_instructions() ? numel / 8 : 0;
   widen_eights(in, out, groups);
   for (std::size_t i = 8 * groups; i < numel; ++i) {
@@ -90,20 +90,21 @@ void widen(const std::byte* in, float* out, std::size_t numel) {
 }  // namespace
 
 void Fp16::encode(std::span<const float> dense, const MessageKey&, Bytes& wire) {
-  narrow(dense.data(), detail::grow(wire, dense.size() * sizeof(std::uint16_t)), dense.size());
+  narrow_to_fp16(dense.data(), detail::grow(wire, dense.size() * sizeof(std::uint16_t)),
+                 dense.size());
 }
 
 std::size_t Fp16::decode(std::span<const std::byte> wire, const MessageKey&,
                          std::span<float> dense) const {
-  detail::check_halves(name(), wire, dense.size(), kExponent);
-  widen(wire.data(), dense.data(), dense.size());
+  detail::check_halves(name(), wire, dense.size(), kFp16Exponent);
+  widen_fp16(wire.data(), dense.data(), dense.size());
   return dense.size() * sizeof(std::uint16_t);
 }
 
 std::size_t Fp16::decode_add(std::span<const std::byte> wire, const MessageKey&, float weight,
                              std::span<float> dense) const {
-  detail::check_halves(name(), wire, dense.size(), kExponent);
-  detail::add_halves(wire.data(), weight, dense, widen);
+  detail::check_halves(name(), wire, dense.size(), kFp16Exponent);
+  detail::add_halves(wire.data(), weight, dense, widen_fp16);
   return dense.size() * sizeof(std::uint16_t);
 }
 

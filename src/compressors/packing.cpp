@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLanes = 8;
 constexpr std::size_t kCodes = 32;  // of a stream in a block
-constexpr std::size_t kBlock = kLanes * kCodes;
+constexpr std::size_t kPackedBlock = kLanes * kCodes;
 
 using Floats = float __attribute__((vector_size(32)));
 using Words = std::uint32_t __attribute__((vector_size(32)));
@@ -74,7 +74,7 @@ COHORT_INLINE void codes_of(const float* values, std::size_t index, const Roundi
 COHORT_SIMD_CLONES void pack_blocks(const float* values, std::size_t blocks,
                                     const Rounding& rounding_in, unsigned width, std::byte* out) {
   const Rounding rounding = rounding_in;  // the compiler knows that no store changes it
-  for (std::size_t i = 0; i < blocks * kBlock;) {
+  for (std::size_t i = 0; i < blocks * kPackedBlock;) {
     Words word{};
     unsigned filled = 0;
     for (std::size_t j = 0; j < kCodes; j += 2, i += 2 * kLanes) {
@@ -127,12 +127,12 @@ COHORT_SIMD_CLONES void unpack_blocks(const std::byte* in, std::size_t blocks, u
 
 void unpack(const std::byte* in, unsigned width, float unit, const float* weight, float* dense,
             std::size_t numel) {
-  const std::size_t blocks = numel / kBlock;
+  const std::size_t blocks = numel / kPackedBlock;
   unpack_blocks(in, blocks, width, unit, weight, dense);
   in += blocks * kLanes * sizeof(std::uint32_t) * width;
   std::uint64_t bits = 0;
   unsigned filled = 0;
-  for (std::size_t i = blocks * kBlock; i < numel; ++i) {
+  for (std::size_t i = blocks * kPackedBlock; i < numel; ++i) {
     for (; filled < width; filled += 8) bits |= std::to_integer<std::uint64_t>(*in++) << filled;
     const auto level = static_cast<std::int32_t>(bits & ((1U << (width - 1)) - 1));
     const float size = static_cast<float>(level) * unit;
@@ -171,12 +171,12 @@ COHORT_SIMD_CLONES void extent_of_sixteens(const float* values, std::size_t grou
 
 void pack_levels(const float* values, std::size_t numel, const Rounding& rounding, unsigned width,
                  std::byte* out) {
-  const std::size_t blocks = numel / kBlock;
+  const std::size_t blocks = numel / kPackedBlock;
   pack_blocks(values, blocks, rounding, width, out);
   out += blocks * kLanes * sizeof(std::uint32_t) * width;
   std::uint64_t bits = 0;
   unsigned filled = 0;
-  for (std::size_t i = blocks * kBlock; i < numel; ++i) {
+  for (std::size_t i = blocks * kPackedBlock; i < numel; ++i) {
     bits |= std::uint64_t{code_of(values[i], i, rounding, width)} << filled;
     filled += width;
     for (; filled >= 8; filled -= 8, bits >>= 8) *out++ = static_cast<std::byte>(bits);

@@ -49,9 +49,9 @@ void RandomK::encode(std::span<const float> dense, const MessageKey& key, Bytes&
                           ? 1.0F
                           : static_cast<float>(static_cast<double>(dense.size()) /
                                                static_cast<double>(drawn.size()));
-  constexpr float kMost = std::numeric_limits<float>::max();
+  constexpr float kFloatMax = std::numeric_limits<float>::max();
   for (const std::uint32_t index : drawn) {
-    detail::store(out, std::clamp(scale * dense[index], -kMost, kMost));
+    detail::store(out, std::clamp(scale * dense[index], -kFloatMax, kFloatMax));
     out += sizeof(float);
   }
 }

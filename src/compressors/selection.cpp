@@ -14,8 +14,8 @@
 namespace cohort::detail {
 namespace {
 
-constexpr std::size_t kWord = 64;     // elements looked at together
-constexpr std::size_t kBlock = 4096;  // between looks at the room for candidates
+constexpr std::size_t kWord = 64;              // elements looked at together
+constexpr std::size_t kCandidateBlock = 4096;  // between looks at the room for candidates
 
 // As integers the bits of magnitudes are in the order of the magnitudes.
 std::uint32_t magnitude_of(float value) {
@@ -121,9 +121,10 @@ std::uint32_t Selection::sampled_floor(std::span<const float> values, std::size_
 void Selection::collect(std::span<const float> values, std::uint32_t floor) {
   const Collect collect_some = best_collect();
   found_ = 0;
-  for (std::size_t begin = 0; begin < values.size(); begin += kBlock) {
-    if (candidates_.size() < found_ + kBlock) candidates_.resize(2 * found_ + kBlock);
-    const std::size_t end = std::min(begin + kBlock, values.size());
+  for (std::size_t begin = 0; begin < values.size(); begin += kCandidateBlock) {
+    if (candidates_.size() < found_ + kCandidateBlock)
+      candidates_.resize(2 * found_ + kCandidateBlock);
+    const std::size_t end = std::min(begin + kCandidateBlock, values.size());
     const std::size_t words_end = end - (end - begin) % kWord;
     std::uint32_t* out =
         collect_some(values.data(), static_cast<std::uint32_t>(begin),

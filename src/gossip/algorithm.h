@@ -82,6 +82,7 @@ struct GossipOptions {
   std::int64_t numel = 0;
   std::shared_ptr<ModelCodec> codec = nullptr;
   double stepsize = 1;                     // gamma, in (0, 1]
+  bool estimates_from_zero = false;        // choco: not from the model that all begin with
   bool mix_first = true;                   // d-psgd: mix, then step (hides the exchange)
   std::vector<Neighbour> neighbours = {};  // for those who remember something of each
 };

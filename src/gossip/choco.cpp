@@ -9,7 +9,14 @@ namespace {
 class Choco final : public EstimatingAlgorithm {
  public:
   explicit Choco(const GossipOptions& options)
-      : EstimatingAlgorithm(options), stepsize_(static_cast<float>(options.stepsize)) {}
+      : EstimatingAlgorithm(options),
+        stepsize_(static_cast<float>(options.stepsize)),
+        from_zero_(options.estimates_from_zero) {}
+
+  void start(std::span<const float> x) override {
+    EstimatingAlgorithm::start(x);
+    if (from_zero_) estimates().start(std::vector<float>(x.size()));
+  }
 
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
     add_scaled(x, stepsize_, estimates().pull());
@@ -18,6 +25,7 @@ class Choco final : public EstimatingAlgorithm {
 
  private:
   float stepsize_;
+  bool from_zero_;
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ std::unique_ptr<GossipNode> make_gossip_node(const GossipSettings& settings, Ran
   options.codec = std::make_shared<ModelCodec>(
       compressors().make(settings.compressor, settings.compression), std::move(tensors));
   options.stepsize = settings.stepsize;
+  options.estimates_from_zero = settings.estimates_from_zero;
   options.mix_first = settings.overlap;
   options.neighbours = topology->neighbours(rank, 0);
   return std::make_unique<GossipNode>(rank, std::move(topology),

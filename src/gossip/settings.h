@@ -18,6 +18,7 @@ struct GossipSettings {
   std::string compressor = "none";
   CompressorOptions compression = {};
   double stepsize = 1;
+  bool estimates_from_zero = false;
   bool overlap = true;  // the exchange may go on while the next gradient is computed
 };
 

@@ -30,9 +30,10 @@ void ArenaUpdate::operator()(const Arenas& arenas, Range range,
     const auto narrow = [&](const at::Tensor& arena) {
       return arena.narrow(0, range.begin, range.size);
     };
-    std::vector<at::Tensor> slots;
-    for (const at::Tensor& slot : arenas.slots) slots.push_back(narrow(slot));
-    on_device_(narrow(arenas.parameters), narrow(arenas.gradients), slots, options_, scalars);
+    Arenas part{narrow(arenas.parameters), narrow(arenas.gradients), {}};
+    for (const at::Tensor& slot : arenas.slots) part.slots.push_back(narrow(slot));
+    if (arenas.moves.defined()) part.moves = narrow(arenas.moves);
+    on_device_(part, options_, scalars);
     return;
   }
   at::parallel_for(range.begin, range.end(), kChunk, [&](std::int64_t begin, std::int64_t end) {
@@ -42,6 +43,7 @@ void ArenaUpdate::operator()(const Arenas& arenas, Range range,
     for (std::size_t i = 0; i < arenas.slots.size(); ++i) {
       block.slots[i] = stretch(arenas.slots[i], begin, end - begin);
     }
+    if (arenas.moves.defined()) block.moves = stretch(arenas.moves, begin, end - begin);
     optimizer_->update(block, scalars);
   });
 }

@@ -13,12 +13,6 @@
 
 namespace cohort {
 
-struct Arenas {
-  const at::Tensor& parameters;
-  const at::Tensor& gradients;
-  const std::vector<at::Tensor>& slots;
-};
-
 // Applies one optimizer to ranges of arenas: in main memory its fused pass, split over libtorch's
 // threads; on a device the same arithmetic as a few tensor operations.
 class ArenaUpdate {

@@ -3,13 +3,14 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
 #include "methods/error_feedback.h"
-#include "methods/flat_parameters.h"
+#include "methods/flat_arena.h"
 #include "methods/group_codec.h"
 #include "methods/replica_comparison.h"
 #include "methods/statistics.h"
@@ -33,11 +34,13 @@ class Compressed final : public UpdateMethod {
     if (alone()) return;
     require_same_model(replica, *options_.control, deadline());
     copy_from_first_rank(replica, *options_.control, deadline());
-    parameters_.emplace(replica);
+    parameters_.emplace(replica, replica.parameters());
     parameters_->from_device();
     const std::span<const float> x = parameters_->values();
     common_.assign(x.begin(), x.end());
-    move_.resize(x.size());
+    replica.keep_moves();
+    step_.emplace(replica, replica.moves());
+    if (options_.average_every > 1) move_.resize(x.size());
     sent_.resize(x.size());
     mean_.resize(x.size());
     codec_ = make_codec_(options_, replica, parameters_->tensors());
@@ -50,13 +53,15 @@ class Compressed final : public UpdateMethod {
     clip(replica);
     replica.apply_gradients(info.lr);
     if (alone()) return;
+    step_->from_device();
+    const std::span<const float> step = step_->values();
+    for (std::size_t i = 0; i < move_.size(); ++i) move_[i] += step[i];
     if ((info.step + 1) % options_.average_every != 0) return;
-    parameters_->from_device();
-    const std::span<float> x = parameters_->values();
-    for (std::size_t i = 0; i < x.size(); ++i) move_[i] = common_[i] - x[i];
     options_.doing(Phase::kExchanging);
-    codec_->exchange(move_, info, sent_, mean_);
+    codec_->exchange(move_.empty() ? step : std::span<const float>(move_), info, sent_, mean_);
+    std::fill(move_.begin(), move_.end(), 0.0F);
     options_.doing(Phase::kUpdating);
+    const std::span<float> x = parameters_->values();
     for (std::size_t i = 0; i < x.size(); ++i) {
       common_[i] -= mean_[i];
       x[i] = common_[i];
@@ -76,13 +81,18 @@ class Compressed final : public UpdateMethod {
 
   void visit_state(StateVisitor& visitor) override {
     if (!codec_) return;
-    visitor.tensor(
-        "compressed.common",
-        at::from_blob(common_.data(), {static_cast<std::int64_t>(common_.size())}, at::kFloat));
+    visit(visitor, "common", common_);
+    if (!move_.empty()) visit(visitor, "move", move_);
     codec_->visit_state(visitor);
   }
 
  private:
+  static void visit(StateVisitor& visitor, const std::string& name, std::vector<float>& values) {
+    visitor.tensor(
+        "compressed." + name,
+        at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat));
+  }
+
   bool alone() const { return options_.size == 1; }
   Deadline deadline() const { return deadline_in(options_.patience); }
 
@@ -116,9 +126,10 @@ class Compressed final : public UpdateMethod {
 
   MethodOptions options_;
   MakeCodec make_codec_;
-  std::optional<FlatParameters> parameters_;
-  std::vector<float> common_;  // what all ranks have
-  std::vector<float> move_;    // of this rank, since then
+  std::optional<FlatArena> parameters_;
+  std::optional<FlatArena> step_;  // the latest
+  std::vector<float> common_;      // what all ranks have
+  std::vector<float> move_;        // of this rank, since then, if in several steps
   std::vector<float> sent_;
   std::vector<float> mean_;
   std::unique_ptr<GroupCodec> codec_;
@@ -140,8 +151,8 @@ std::unique_ptr<UpdateMethod> make_sign_sgd(const MethodOptions& options) {
   MethodOptions own = options;
   own.mask_momentum = false;
   return std::make_unique<Compressed>(
-      own, [](const MethodOptions& o, const Replica&, const std::vector<Range>& tensors) {
-        return make_vote_codec(o, tensors);
+      own, [](const MethodOptions& o, const Replica&, const std::vector<Range>&) {
+        return make_vote_codec(o);
       });
 }
 

@@ -68,10 +68,19 @@ void GossipExchange::hear() {
   options_.deaf = false;
 }
 
-void GossipExchange::end(std::span<float> x) {
-  std::unique_lock lock(mutex_);
+void GossipExchange::wait(std::unique_lock<std::mutex>& lock) {
   changed_.wait(lock, [&] { return error_ || (node_.complete() && sent_ == begun_); });
   if (error_) std::rethrow_exception(error_);
+}
+
+void GossipExchange::wait() {
+  std::unique_lock lock(mutex_);
+  wait(lock);
+}
+
+void GossipExchange::end(std::span<float> x) {
+  std::unique_lock lock(mutex_);
+  wait(lock);
   node_.end_round(x);
   under_way_ = false;
 }

@@ -37,9 +37,10 @@ class GossipExchange {
 
   // Begins a round of the node, whose messages then travel.
   void begin(std::span<float> x);
-  // Waits until they are there and the own one is sent, and ends the round. Throws PeerError when a
-  // neighbour stays away for too long, and what else came up. A neighbour that is lost is left out,
-  // and said.
+  // Waits until they are there and the own one is sent. Throws PeerError when a neighbour stays
+  // away for too long, and what else came up. A neighbour that is lost is left out, and said.
+  void wait();
+  // The same, and ends the round.
   void end(std::span<float> x);
 
   // The rank is lost, whether or not that has been seen.
@@ -56,6 +57,7 @@ class GossipExchange {
   }
 
  private:
+  void wait(std::unique_lock<std::mutex>& lock);
   void run();
   void serve();
   void wake();

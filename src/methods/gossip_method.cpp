@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
-#include "methods/flat_parameters.h"
+#include "methods/flat_arena.h"
 #include "methods/gossip_exchange.h"
 #include "methods/replica_comparison.h"
 #include "methods/statistics.h"
@@ -24,7 +24,7 @@ class Gossip final : public UpdateMethod {
       require_same_model(replica, *options_.control, deadline());
       copy_from_first_rank(replica, *options_.control, deadline());
     }
-    parameters_.emplace(replica);
+    parameters_.emplace(replica, replica.parameters());
     node_ = make_gossip_node(options_.gossip, options_.rank,
                              make_topology(options_.gossip, options_.size), parameters_->tensors());
     parameters_->from_device();
@@ -48,6 +48,10 @@ class Gossip final : public UpdateMethod {
     under_way_ = true;
     if (!overlaps_) end_round();
     parameters_->to_device();
+  }
+
+  void drain(Replica&) override {
+    if (under_way_) exchange_->wait();
   }
 
   void settle(Replica& replica) override {
@@ -126,7 +130,7 @@ class Gossip final : public UpdateMethod {
   }
 
   MethodOptions options_;
-  std::optional<FlatParameters> parameters_;
+  std::optional<FlatArena> parameters_;
   std::unique_ptr<GossipNode> node_;
   std::vector<float> entry_;  // the estimate of rank 0 that a newcomer begins with
   bool overlaps_ = false;

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "compressors/registry.h"
+#include "compressors/votes.h"
+#include "core/error.h"
 
 namespace cohort {
 namespace {
@@ -63,19 +65,21 @@ class MeanCodec : public GroupCodec {
 
 class VoteCodec final : public GroupCodec {
  public:
-  VoteCodec(const MethodOptions& options, std::vector<Range> tensors)
-      : options_(options),
-        codec_(compressors().make("sign", options.gossip.compression), std::move(tensors)) {}
+  explicit VoteCodec(const MethodOptions& options) : options_(options) {}
 
   void exchange(std::span<const float> move, const StepInfo& info, std::span<float> sent,
                 std::span<float> mean) override {
-    const auto sequence = static_cast<std::uint64_t>(info.step) + 1;
-    codec_.encode(move, options_.rank, sequence, wire_);
+    pack_votes(move, wire_);
+    std::fill(sent.begin(), sent.end(), 0.0F);
+    add_votes(wire_, sent);
     const auto all = options_.gradients->all_gather(wire_, deadline_in(options_.patience));
     std::fill(mean.begin(), mean.end(), 0.0F);
     for (Rank rank = 0; rank < options_.size; ++rank) {
-      codec_.decode(all[static_cast<std::size_t>(rank)], rank, sequence, sent);
-      for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += sign(sent[i]);
+      try {
+        add_votes(all[static_cast<std::size_t>(rank)], mean);
+      } catch (const PeerError& error) {
+        throw PeerError("rank " + std::to_string(rank) + ": " + error.what());
+      }
     }
     const auto lr = static_cast<float>(info.lr);
     const float share = lr / static_cast<float>(options_.size);
@@ -88,7 +92,6 @@ class VoteCodec final : public GroupCodec {
   static float sign(float value) { return value > 0 ? 1.0F : value < 0 ? -1.0F : 0.0F; }
 
   MethodOptions options_;
-  ModelCodec codec_;
   Bytes wire_;
 };
 
@@ -100,9 +103,8 @@ std::unique_ptr<GroupCodec> make_mean_codec(const MethodOptions& options,
   return std::make_unique<MeanCodec>(options, tensors, compressor);
 }
 
-std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options,
-                                            const std::vector<Range>& tensors) {
-  return std::make_unique<VoteCodec>(options, tensors);
+std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options) {
+  return std::make_unique<VoteCodec>(options);
 }
 
 }  // namespace cohort

@@ -30,8 +30,8 @@ std::unique_ptr<GroupCodec> make_mean_codec(const MethodOptions& options,
                                             const std::string& compressor);
 
 // Signs go to everybody; the mean of them, or with a vote their majority, times the learning rate.
-std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options,
-                                            const std::vector<Range>& tensors);
+// The sign of 0 is 0: `sent` has -1, 0 and 1.
+std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options);
 
 // Low-rank factors of the matrices are summed; vectors whole.
 std::unique_ptr<GroupCodec> make_power_codec(const MethodOptions& options, const Replica& replica,

@@ -209,9 +209,13 @@ void Replica::apply_gradients(double lr, double scale) {
   UpdateScalars scalars{.lr = lr, .gradient_scale = clipped(scale), .step = updates_};
   for (const DecayGroup& group : decay_groups_) {
     scalars.weight_decay = group.weight_decay;
-    update_({parameters_, gradients_, slots_}, group.range, scalars);
+    update_({parameters_, gradients_, slots_, moves_}, group.range, scalars);
   }
   ++updates_;
+}
+
+void Replica::keep_moves() {
+  if (!moves_.defined()) moves_ = make_arena(parameters_.numel(), options_.device);
 }
 
 void Replica::visit_model(StateVisitor& visitor) {

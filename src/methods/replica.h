@@ -81,6 +81,10 @@ class Replica {
 
   // One optimizer step along `scale` x gradients(), clipped if the options say so.
   void apply_gradients(double lr, double scale = 1);
+  // From now on moves() has what the latest step subtracted from the parameters, unlike their
+  // difference not rounded to the last bit of the parameters.
+  void keep_moves();
+  const at::Tensor& moves() const { return moves_; }
   std::int64_t updates() const { return updates_; }
   void set_updates(std::int64_t updates) { updates_ = updates; }  // made elsewhere
   double update_seconds() const { return update_seconds_; }  // spent in apply_gradients() so far
@@ -115,6 +119,7 @@ class Replica {
   at::Tensor gradients_;
   at::Tensor statistics_;
   std::vector<at::Tensor> slots_;
+  at::Tensor moves_;  // undefined until somebody wants them
   std::vector<at::Tensor> gradient_views_;
   std::vector<std::shared_ptr<void>> accumulators_;  // autograd's, kept alive for our hooks
   std::vector<char> written_;                        // in this step, by segment

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/stoppable_wait.h"
 #include "network/address.h"
 #include "network/credentials.h"
 #include "network/identity.h"
@@ -32,6 +33,7 @@ struct ServerAccess {
   std::size_t window_bytes = std::size_t{256} << 20;
   bool wait_for_others = true;  // worker 0 ends when all have: the model is then everybody's
   std::function<void(const std::string&)> note = {};  // a line for people, from any thread
+  StopFlag stop = nullptr;                            // ends waits for servers
 };
 
 }  // namespace cohort

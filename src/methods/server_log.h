@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
+
+#include "core/traffic.h"
 
 namespace cohort {
 
@@ -20,22 +23,18 @@ class ServerLog {
   }
   void set_updates(std::uint64_t updates) { updates_ = updates; }
   void set_finished() { finished_ = true; }
-  void set_traffic(std::uint64_t sent, std::uint64_t received) {
-    sent_ = sent;
-    received_ = received;
-  }
+  // Of the connections to all servers.
+  void set_meter(std::shared_ptr<const TrafficMeter> meter) { meter_ = std::move(meter); }
 
   Sums take() { return std::exchange(sums_, {}); }
   std::uint64_t updates() const { return updates_; }  // made to the model that was read last
-  std::uint64_t sent() const { return sent_; }        // bytes to all servers so far
-  std::uint64_t received() const { return received_; }
+  Traffic traffic() const { return meter_ ? meter_->read() : Traffic{}; }  // so far
   bool finished() const { return finished_; }  // the last one of the job is made
 
  private:
   Sums sums_;
   std::uint64_t updates_ = 0;
-  std::uint64_t sent_ = 0;
-  std::uint64_t received_ = 0;
+  std::shared_ptr<const TrafficMeter> meter_;
   bool finished_ = false;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 // A worker whose gradients are refused so often in a row does no good.
 constexpr int kMostRejections = 3;
-constexpr std::chrono::seconds kFarewell{5};
+constexpr std::chrono::seconds kLeaveTimeout{5};
 
 std::span<float> floats_of(const at::Tensor& tensor) {
   return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
@@ -46,7 +46,7 @@ class ServerMethod final : public UpdateMethod {
   explicit ServerMethod(const MethodOptions& options) : options_(options) {}
 
   ~ServerMethod() override {
-    if (client_) client_->leave(deadline_in(kFarewell));
+    if (client_) client_->leave(deadline_in(kLeaveTimeout));
   }
 
   void start(Replica& replica) override {
@@ -73,6 +73,9 @@ class ServerMethod final : public UpdateMethod {
     client.specs = server_specs(replica, access, client.layout);
     client.window_bytes = access.window_bytes;
     client.note = access.note;
+    client.links.meter = std::make_shared<TrafficMeter>();
+    if (options_.server_log != nullptr) options_.server_log->set_meter(client.links.meter);
+    client.stop = access.stop;
     client_ = std::make_unique<ParameterClient>(client, arenas);
     client_->start(static_cast<std::uint64_t>(replica.updates()), deadline());
     copy(Direction::kToDevice);
@@ -111,6 +114,8 @@ class ServerMethod final : public UpdateMethod {
     waiting_ = true;
   }
 
+  void drain(Replica& replica) override { finish_step(replica); }
+
   void settle(Replica& replica) override {
     if (!client_) return;
     finish_step(replica);
@@ -124,7 +129,10 @@ class ServerMethod final : public UpdateMethod {
     finish_step(replica);
     if (options_.rank == 0 && options_.servers->wait_for_others && options_.size > 1) {
       options_.doing(Phase::kExchanging);
-      client_->wait_for_others();
+      try {
+        client_->wait_for_others();
+      } catch (const InterruptedError&) {  // the model as it is now is saved
+      }
     }
   }
 
@@ -168,7 +176,6 @@ class ServerMethod final : public UpdateMethod {
     if (options_.server_log == nullptr) return;
     options_.server_log->pushed(outcome.staleness);
     options_.server_log->set_updates(outcome.version);
-    options_.server_log->set_traffic(client_->bytes_sent(), client_->bytes_received());
     if (finished_) options_.server_log->set_finished();
   }
 

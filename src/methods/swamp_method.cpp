@@ -14,14 +14,14 @@
 namespace cohort {
 namespace {
 
-constexpr std::chrono::seconds kFarewell{5};
+constexpr std::chrono::seconds kSwampLeaveTimeout{5};
 
 class Swamp final : public UpdateMethod {
  public:
   explicit Swamp(const MethodOptions& options) : options_(options) {}
 
   ~Swamp() override {
-    if (client_) client_->leave(deadline_in(kFarewell));
+    if (client_) client_->leave(deadline_in(kSwampLeaveTimeout));
   }
 
   void start(Replica& replica) override {
@@ -41,6 +41,9 @@ class Swamp final : public UpdateMethod {
     client.spec.values = flat_size(replica);
     client.patience = options_.patience;
     client.note = access.note;
+    client.links.meter = std::make_shared<TrafficMeter>();
+    if (options_.server_log != nullptr) options_.server_log->set_meter(client.links.meter);
+    client.stop = access.stop;
     trusts_verdicts_ = client.spec.policy == "validated";
     values_.resize(static_cast<std::size_t>(client.spec.values));
     copy_model_to(values_, replica);
@@ -73,7 +76,7 @@ class Swamp final : public UpdateMethod {
     } else {
       pull_perhaps(replica, info.step);
     }
-    note_traffic();
+    note_version();
   }
 
   void settle(Replica&) override {}
@@ -87,14 +90,17 @@ class Swamp final : public UpdateMethod {
       offer(replica);
     }
     if (options_.rank == 0 && options_.servers->wait_for_others) {
-      if (const auto best = client_->final_best(values_)) {
-        take(*best);
-        copy_model_from(values_, replica);
+      try {
+        if (const auto best = client_->final_best(values_)) {
+          take(*best);
+          copy_model_from(values_, replica);
+        }
+      } catch (const InterruptedError&) {  // this worker's own model is saved
       }
     } else {
       client_->leave(deadline());
     }
-    note_traffic();
+    note_version();
   }
 
   void visit_state(StateVisitor&) override {}
@@ -141,10 +147,8 @@ class Swamp final : public UpdateMethod {
     copy_model_from(values_, replica);
   }
 
-  void note_traffic() const {
-    if (options_.server_log == nullptr) return;
-    options_.server_log->set_updates(version_);
-    options_.server_log->set_traffic(client_->bytes_sent(), client_->bytes_received());
+  void note_version() const {
+    if (options_.server_log != nullptr) options_.server_log->set_updates(version_);
   }
 
   MethodOptions options_;

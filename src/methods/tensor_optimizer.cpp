@@ -8,49 +8,50 @@
 namespace cohort {
 namespace {
 
-at::Tensor scaled_gradient(const at::Tensor& parameters, const at::Tensor& gradients,
-                           const UpdateScalars& scalars, double weight_decay) {
-  at::Tensor gradient =
-      scalars.gradient_scale == 1.0 ? gradients : gradients.mul(scalars.gradient_scale);
-  if (weight_decay != 0) gradient = gradient.add(parameters, weight_decay);
+at::Tensor scaled_gradient(const Arenas& arenas, const UpdateScalars& scalars,
+                           double weight_decay) {
+  at::Tensor gradient = scalars.gradient_scale == 1.0
+                            ? arenas.gradients
+                            : arenas.gradients.mul(scalars.gradient_scale);
+  if (weight_decay != 0) gradient = gradient.add(arenas.parameters, weight_decay);
   return gradient;
 }
 
-void sgd(const at::Tensor& parameters, const at::Tensor& gradients,
-         const std::vector<at::Tensor>& slots, const OptimizerOptions& options,
-         const UpdateScalars& scalars) {
-  at::Tensor direction = scaled_gradient(parameters, gradients, scalars, scalars.weight_decay);
-  if (!slots.empty()) {
-    slots[0].mul_(options.momentum).add_(direction);
-    direction = options.nesterov ? direction.add(slots[0], options.momentum) : slots[0];
+void sgd(const Arenas& arenas, const OptimizerOptions& options, const UpdateScalars& scalars) {
+  at::Tensor direction = scaled_gradient(arenas, scalars, scalars.weight_decay);
+  if (!arenas.slots.empty()) {
+    const at::Tensor& momentum = arenas.slots[0];
+    momentum.mul_(options.momentum).add_(direction);
+    direction = options.nesterov ? direction.add(momentum, options.momentum) : momentum;
   }
-  parameters.add_(direction, -scalars.lr);
+  if (arenas.moves.defined()) arenas.moves.copy_(direction).mul_(scalars.lr);
+  arenas.parameters.add_(direction, -scalars.lr);
 }
 
-void adam_step(const at::Tensor& parameters, const at::Tensor& gradient,
-               const std::vector<at::Tensor>& slots, const OptimizerOptions& options,
-               const UpdateScalars& scalars) {
+// `lost` is the share of the parameters that decays beside the gradient.
+void adam_step(const Arenas& arenas, const at::Tensor& gradient, const OptimizerOptions& options,
+               const UpdateScalars& scalars, double lost) {
+  const std::vector<at::Tensor>& slots = arenas.slots;
   const double t = static_cast<double>(scalars.step + 1);
   slots[0].mul_(options.beta1).add_(gradient, 1.0 - options.beta1);
   slots[1].mul_(options.beta2).addcmul_(gradient, gradient, 1.0 - options.beta2);
   const double root_correction = 1.0 / std::sqrt(1.0 - std::pow(options.beta2, t));
   const at::Tensor denominator = slots[1].sqrt().mul_(root_correction).add_(options.epsilon);
-  parameters.addcdiv_(slots[0], denominator, -scalars.lr / (1.0 - std::pow(options.beta1, t)));
+  const double step = scalars.lr / (1.0 - std::pow(options.beta1, t));
+  if (arenas.moves.defined()) {
+    arenas.moves.copy_(arenas.parameters).mul_(lost).addcdiv_(slots[0], denominator, step);
+  }
+  if (lost != 0) arenas.parameters.mul_(1.0 - lost);
+  arenas.parameters.addcdiv_(slots[0], denominator, -step);
 }
 
-void adam(const at::Tensor& parameters, const at::Tensor& gradients,
-          const std::vector<at::Tensor>& slots, const OptimizerOptions& options,
-          const UpdateScalars& scalars) {
-  adam_step(parameters, scaled_gradient(parameters, gradients, scalars, scalars.weight_decay),
-            slots, options, scalars);
+void adam(const Arenas& arenas, const OptimizerOptions& options, const UpdateScalars& scalars) {
+  adam_step(arenas, scaled_gradient(arenas, scalars, scalars.weight_decay), options, scalars, 0);
 }
 
-void adamw(const at::Tensor& parameters, const at::Tensor& gradients,
-           const std::vector<at::Tensor>& slots, const OptimizerOptions& options,
-           const UpdateScalars& scalars) {
-  parameters.mul_(1.0 - scalars.lr * scalars.weight_decay);
-  adam_step(parameters, scaled_gradient(parameters, gradients, scalars, 0), slots, options,
-            scalars);
+void adamw(const Arenas& arenas, const OptimizerOptions& options, const UpdateScalars& scalars) {
+  adam_step(arenas, scaled_gradient(arenas, scalars, 0), options, scalars,
+            scalars.lr * scalars.weight_decay);
 }
 
 }  // namespace

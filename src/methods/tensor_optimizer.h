@@ -11,8 +11,15 @@
 
 namespace cohort {
 
-using TensorUpdate = void (*)(const at::Tensor& parameters, const at::Tensor& gradients,
-                              const std::vector<at::Tensor>& slots, const OptimizerOptions& options,
+// Stretches of arenas, all of them equally long. `moves` may be undefined: UpdateBlock.
+struct Arenas {
+  at::Tensor parameters;
+  at::Tensor gradients;
+  std::vector<at::Tensor> slots;
+  at::Tensor moves = {};
+};
+
+using TensorUpdate = void (*)(const Arenas& arenas, const OptimizerOptions& options,
                               const UpdateScalars& scalars);
 
 // The twin of optimizer `name`. Throws ConfigError when it has none.

@@ -68,6 +68,10 @@ class UpdateMethod {
   // next step, which before_step() or settle() may have to wait for.
   virtual void update(Replica& replica, const StepInfo& info) = 0;
 
+  // Waits until what is in flight has been sent and has come, and leaves all else as it is: before
+  // bytes are counted, so that they belong to the steps that sent them.
+  virtual void drain(Replica&) {}
+
   // Finishes what is in flight: before an evaluation, a checkpoint and the end.
   virtual void settle(Replica& replica) = 0;
 

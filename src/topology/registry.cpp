@@ -10,6 +10,7 @@
 #include "topology/one_peer_exponential.h"
 #include "topology/random_regular.h"
 #include "topology/ring.h"
+#include "topology/sizes.h"
 #include "topology/social.h"
 #include "topology/star.h"
 #include "topology/torus.h"
@@ -75,6 +76,14 @@ const TopologyRegistry& topologies() {
           {"edges", "a graph from a file of lines `i j` or `i j weight`", edges},
       });
   return table;
+}
+
+std::string remark_on(const std::string& topology, int size) {
+  if (topology != "torus" || size < 2 || !torus_is_ring(size)) return "";
+  const auto is_grid = [](int workers) { return !torus_is_ring(workers); };
+  return "a torus of " + std::to_string(size) +
+         " workers is the same as a ring; for a grid take a number that is no prime: " +
+         nearest_sizes(size, is_grid) + " workers";
 }
 
 }  // namespace cohort

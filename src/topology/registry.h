@@ -21,4 +21,8 @@ using TopologyRegistry = Registry<Topology, const TopologyOptions&>;
 
 const TopologyRegistry& topologies();
 
+// Of a graph that becomes another one with so many workers: which, and with how many it would not;
+// else "".
+std::string remark_on(const std::string& topology, int size);
+
 }  // namespace cohort

@@ -12,16 +12,21 @@ void check_size(int size) {
                     std::to_string(size));
 }
 
-void check_size(int size, std::string_view needs, bool (*exists)(int)) {
-  check_size(size);
-  if (exists(size)) return;
+std::string nearest_sizes(int size, bool (*exists)(int)) {
   int below = size - 1;
   while (below >= 1 && !exists(below)) --below;
   int above = size + 1;
   while (above <= kMostWorkers && !exists(above)) ++above;
   std::string nearest = below >= 1 ? std::to_string(below) : "";
   if (above <= kMostWorkers) nearest += (nearest.empty() ? "" : " or ") + std::to_string(above);
-  throw ConfigError(std::string(needs) + ": " + nearest + ", not " + std::to_string(size));
+  return nearest;
+}
+
+void check_size(int size, std::string_view needs, bool (*exists)(int)) {
+  check_size(size);
+  if (exists(size)) return;
+  throw ConfigError(std::string(needs) + ": " + nearest_sizes(size, exists) + ", not " +
+                    std::to_string(size));
 }
 
 int square_root(int number) {

@@ -1,6 +1,7 @@
 // For how many workers a graph exists, and what to say where it does not.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace cohort {
@@ -13,6 +14,9 @@ void check_size(int size);
 // The same, and unless exists(size): "torus needs <what>: 7 or 11, not 8", with the nearest numbers
 // below and above for which it does exist.
 void check_size(int size, std::string_view needs, bool (*exists)(int));
+
+// "7 or 11": the nearest sizes below and above for which it exists, of those that are permitted.
+std::string nearest_sizes(int size, bool (*exists)(int));
 
 bool is_prime(int number);
 bool is_square(int number);

@@ -11,6 +11,8 @@ int torus_columns(int size) {
   return size / rows;
 }
 
+bool torus_is_ring(int size) { return size <= 4 || torus_columns(size) == size; }
+
 std::unique_ptr<Topology> make_torus(int size) {
   check_size(size);
   const int columns = torus_columns(size);

@@ -21,4 +21,7 @@ std::unique_ptr<Topology> make_torus(int size);
 // k above; size >= 1.
 int torus_columns(int size);
 
+// Whether its graph is just a ring: one row, or two of two.
+bool torus_is_ring(int size);
+
 }  // namespace cohort

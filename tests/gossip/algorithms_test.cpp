@@ -160,6 +160,7 @@ void compare(const WorldOptions& options, int steps, double tolerance) {
   Reference reference{options, Matrix(1), {}, {}, {}};
   for (const auto& x : world.x) reference.x.push_back(wide(x));
   reference.hat = reference.x;
+  if (options.estimates_from_zero) reference.hat.assign(reference.x.size(), Vector(options.numel));
   reference.error.assign(reference.x.size(), Vector(reference.x[0].size()));
   world.start();
   for (int step = 0; step < steps; ++step) {
@@ -199,6 +200,14 @@ TEST(Algorithms, FollowTheirEquationsWithCompression) {
       compare({.algorithm = name, .compressor = compressor, .ratio = 0.8, .stepsize = 0.2}, 25,
               1e-3);
     }
+  }
+  for (const char* compressor : {"none", "sign", "top-k"}) {
+    compare({.algorithm = "choco",
+             .compressor = compressor,
+             .ratio = 0.8,
+             .stepsize = 0.2,
+             .estimates_from_zero = true},
+            25, 1e-3);
   }
   compare({.algorithm = "ecd", .compressor = "top-k", .ratio = 0.5}, 6, 1e-3);
 }

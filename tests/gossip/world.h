@@ -22,6 +22,7 @@ struct WorldOptions {
   std::int64_t numel = 60;
   double stepsize = 1;
   bool mix_first = true;
+  bool estimates_from_zero = false;
 };
 
 inline std::vector<Range> test_tensors(std::int64_t numel) {
@@ -111,6 +112,7 @@ class World {
                                                 test_tensors(options_.numel));
     gossip.stepsize = options_.stepsize;
     gossip.mix_first = options_.mix_first;
+    gossip.estimates_from_zero = options_.estimates_from_zero;
     gossip.neighbours = topology_->neighbours(rank, 0);
     return std::make_unique<GossipNode>(rank, topology_,
                                         gossip_algorithms().make(options_.algorithm, gossip));

@@ -27,6 +27,7 @@ struct Fixture {
     for (const at::Tensor& slot : other.slots) slots.push_back(slot.clone());
   }
   at::Tensor parameters, gradients;
+  at::Tensor moves = at::zeros({parameters.numel()});
   std::vector<at::Tensor> slots;
 };
 
@@ -42,10 +43,13 @@ TEST_P(EveryOptimizer, HasATwinForDevicesThatComputesTheSame) {
   for (Step step = 0; step < 4; ++step) {
     const UpdateScalars scalars{
         .lr = 0.01, .weight_decay = 0.1, .gradient_scale = 0.5, .step = step};
-    update({fused.parameters, fused.gradients, fused.slots}, {0, 200000}, scalars);
-    find_tensor_update(GetParam())(twin.parameters, twin.gradients, twin.slots, options, scalars);
+    update({fused.parameters, fused.gradients, fused.slots, fused.moves}, {0, 200000}, scalars);
+    find_tensor_update(GetParam())({twin.parameters, twin.gradients, twin.slots, twin.moves},
+                                   options, scalars);
   }
   EXPECT_LT((fused.parameters - twin.parameters).abs().max().item<double>(), 1e-5);
+  EXPECT_LT((fused.moves - twin.moves).abs().max().item<double>(), 1e-5);
+  EXPECT_GT(fused.moves.abs().max().item<double>(), 1e-3);
 }
 
 TEST_P(EveryOptimizer, TouchesOnlyItsRange) {

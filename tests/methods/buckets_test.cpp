@@ -110,12 +110,12 @@ TEST(CompletionOrder, IsAPermutationWhateverTheOrderOfArrival) {
 }
 
 // Runs the tuner against a made-up machine; returns the steps until it is done.
-int tune(BucketTuner& tuner, const std::function<double(std::int64_t, int)>& seconds) {
+int tune(BucketTuner& tuner, const std::function<double(std::int64_t, int)>& step_seconds) {
   int steps = 0;
   int since_change = 0;
   while (!tuner.done() && steps < 1000) {
     const std::int64_t before = tuner.bytes();
-    const bool changed = tuner.step(seconds(before, since_change++));
+    const bool changed = tuner.step(step_seconds(before, since_change++));
     EXPECT_EQ(changed, tuner.bytes() != before);
     if (changed) since_change = 0;
     ++steps;

@@ -188,5 +188,134 @@ TEST(CompressedMethod, SignsMoveByTheRateWhateverTheGradient) {
   }
 }
 
+// Gives every rank gradients by hand, element by element, and returns the replica of rank 0 and
+// what its method remembers.
+struct SmallSteps {
+  std::string method;
+  double lr = 0;
+  double momentum = 0;
+  double weight_decay = 0;
+  Step steps = 4;
+  std::function<double(Rank, std::int64_t)> gradient;
+  at::Tensor before, after, memory = {};
+
+  static constexpr int kRanks = 3;
+
+  void run() {
+    class Memory final : public StateVisitor {
+     public:
+      void tensor(const std::string& name, const at::Tensor& tensor) override {
+        if (name == "compressed.error") found = tensor.clone();
+      }
+      void number(const std::string&, std::int64_t&) override {}
+      at::Tensor found;
+    };
+    Channels channels(kRanks);
+    run_group(channels, [&](Rank rank) {
+      TinyModel model(1);
+      Replica replica(model,
+                      {.optimizer_options = {.momentum = momentum}, .weight_decay = weight_decay});
+      MethodOptions options = channels.options(rank);
+      options.gossip.compressor = "top-k";
+      options.gossip.compression.ratio = 0.5;
+      options.average_every = 1;
+      const auto made = methods().make(method, options);
+      made->start(replica);
+      if (rank == 0) before = replica.parameters().to(at::kDouble);
+      float* gradients = replica.gradients().data_ptr<float>();
+      for (Step step = 0; step < steps; ++step) {
+        for (std::int64_t i = 0; i < replica.numel(); ++i) {
+          gradients[i] = static_cast<float>(gradient(rank, i));
+        }
+        made->update(replica, {step, lr});
+      }
+      if (rank != 0) return;
+      after = replica.parameters().to(at::kDouble);
+      Memory visitor;
+      made->visit_state(visitor);
+      memory = visitor.found;
+    });
+  }
+};
+
+// A step of 1e-8 beside parameters of 1 is below their last bit.
+TEST(CompressedMethod, SignsAreThoseOfTheStepHoweverSmall) {
+  constexpr double kRate = 1e-5;
+  const auto gradient = [](Rank rank, std::int64_t i) {
+    return (i + rank) % 5 == 0 ? 0.0 : 1e-3 * static_cast<double>((i * 7 + rank * 3) % 11 - 5.5);
+  };
+  for (const double decay : {0.0, 1e-4}) {
+    for (const double momentum : {0.0, 0.9}) {
+      SmallSteps small{.method = "sign-sgd",
+                       .lr = kRate,
+                       .momentum = momentum,
+                       .weight_decay = decay,
+                       .gradient = gradient,
+                       .before = {},
+                       .after = {}};
+      small.run();
+      for (std::int64_t i = 0; i < small.before.numel(); ++i) {
+        double x = small.before[i].item<double>();
+        double m[SmallSteps::kRanks] = {};
+        for (Step step = 0; step < small.steps; ++step) {
+          double signs = 0;
+          for (Rank rank = 0; rank < SmallSteps::kRanks; ++rank) {
+            m[rank] = momentum * m[rank] + gradient(rank, i) + decay * x;
+            signs += m[rank] > 0 ? 1 : m[rank] < 0 ? -1 : 0;
+          }
+          x -= kRate * signs / SmallSteps::kRanks;
+        }
+        EXPECT_NEAR(small.after[i].item<double>(), x, 0.1 * kRate)
+            << i << " decay " << decay << " momentum " << momentum;
+      }
+    }
+  }
+}
+
+TEST(CompressedMethod, RemembersStepsThatAreLostInTheParameters) {
+  // Top-k of a half sends the even elements of a tensor; the odd ones are remembered.
+  SmallSteps sparse{.method = "dgc",
+                    .lr = 1e-6,
+                    .steps = 10,
+                    .gradient = [](Rank, std::int64_t i) { return i % 2 == 0 ? 1.0 : 1e-3; },
+                    .before = {},
+                    .after = {}};
+  sparse.run();
+  int remembered = 0;
+  for (std::int64_t i = 1; i < sparse.memory.numel(); i += 2) {
+    const double value = sparse.memory[i].item<double>();
+    if (value == 0) continue;  // in a tensor with an odd number of elements one more is sent
+    EXPECT_NEAR(value, 10 * 1e-9, 1e-13) << i;
+    ++remembered;
+  }
+  EXPECT_GT(remembered, sparse.memory.numel() / 3);
+
+  // Signs times the mean magnitude: e = p - sign(p) mean |p|, by tensor.
+  const auto gradient = [](Rank rank, std::int64_t i) {
+    const double sizes[] = {1e-3, 2.3e-3, 4.1e-3};  // nothing cancels
+    return sizes[(i + rank) % 3];
+  };
+  SmallSteps signs{
+      .method = "ef-sign", .lr = 1e-6, .gradient = gradient, .before = {}, .after = {}};
+  signs.run();
+  TinyModel model(1);
+  const Replica replica(model, {});
+  for (const Replica::Segment& segment : replica.segments()) {
+    std::vector<double> error(static_cast<std::size_t>(segment.range.size));
+    for (Step step = 0; step < signs.steps; ++step) {
+      double mean = 0;
+      for (std::size_t i = 0; i < error.size(); ++i) {
+        error[i] += 1e-6 * gradient(0, segment.range.begin + static_cast<std::int64_t>(i));
+        mean += std::abs(error[i]) / static_cast<double>(error.size());
+      }
+      for (double& each : error) each -= each >= 0 ? mean : -mean;
+    }
+    for (std::size_t i = 0; i < error.size(); ++i) {
+      const auto place = segment.range.begin + static_cast<std::int64_t>(i);
+      EXPECT_NEAR(signs.memory[place].item<double>(), error[i], 1e-13) << segment.name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cohort

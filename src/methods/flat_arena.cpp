@@ -1,4 +1,4 @@
-#include "methods/flat_parameters.h"
+#include "methods/flat_arena.h"
 
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
@@ -7,13 +7,13 @@
 
 namespace cohort {
 
-FlatParameters::FlatParameters(const Replica& replica) : replica_(replica) {
+FlatArena::FlatArena(const Replica& replica, const at::Tensor& arena)
+    : replica_(replica), arena_(arena) {
   std::int64_t place = 0;
   for (const Replica::Segment& segment : replica.segments()) {
     tensors_.push_back({place, segment.range.size});
     place += segment.range.size;
   }
-  const at::Tensor& arena = replica.parameters();
   if (arena.is_cpu() && place == arena.numel()) {
     values_ = {arena.data_ptr<float>(), static_cast<std::size_t>(place)};
     return;
@@ -23,9 +23,9 @@ FlatParameters::FlatParameters(const Replica& replica) : replica_(replica) {
   values_ = packed_;
 }
 
-void FlatParameters::from_device() {
+void FlatArena::from_device() {
   if (!staged_.defined()) return;
-  staged_.copy_(replica_.parameters());
+  staged_.copy_(arena_);
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     std::memcpy(packed_.data() + tensors_[i].begin,
                 staged_.data_ptr<float>() + replica_.segments()[i].range.begin,
@@ -33,7 +33,7 @@ void FlatParameters::from_device() {
   }
 }
 
-void FlatParameters::to_device() {
+void FlatArena::to_device() {
   if (!staged_.defined()) return;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     std::memcpy(staged_.data_ptr<float>() + replica_.segments()[i].range.begin,
@@ -41,7 +41,7 @@ void FlatParameters::to_device() {
                 static_cast<std::size_t>(tensors_[i].size) * sizeof(float));
   }
   const c10::NoGradGuard no_grad;
-  replica_.parameters().copy_(staged_);
+  arena_.copy_(staged_);
 }
 
 }  // namespace cohort

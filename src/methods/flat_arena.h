@@ -1,4 +1,4 @@
-// A replica's parameters as one flat vector in main memory, without the padding that arenas on a
+// An arena of a replica as one flat vector in main memory, without the padding that arenas on a
 // device have: the arena itself where it is that already, else a copy that is carried to and fro.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace cohort {
 
-class FlatParameters {
+class FlatArena {
  public:
-  // The replica outlives it.
-  explicit FlatParameters(const Replica& replica);
+  // `arena` is one of the replica's: its parameters, its moves. The replica outlives this.
+  FlatArena(const Replica& replica, const at::Tensor& arena);
 
   std::span<float> values() { return values_; }
   // The tensors in it, which tile it.
@@ -28,6 +28,7 @@ class FlatParameters {
  private:
   const Replica& replica_;
   std::vector<Range> tensors_;
+  at::Tensor arena_;
   at::Tensor staged_;  // the whole arena in main memory; undefined without a device
   std::vector<float> packed_;
   std::span<float> values_;
