@@ -2,13 +2,13 @@
 
 #include <array>
 #include <cmath>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "server/layout.h"
 #include "storage/json.h"
+#include "storage/json_differences.h"
 
 namespace cohort {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr double kMaxNumber = 1e15;
-constexpr int kMaxDepth = 4;
+constexpr int kMaxSpecDepth = 4;
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 
 const std::array<std::string, 3> kModes = {"sync", "async", "ssp"};
@@ -173,7 +173,7 @@ void require_sound(const JobSpec& spec) {
   with_warmup(schedules().make(spec.schedule, spec.schedule_options), spec.warmup_from,
               spec.warmup_epochs);
   if (spec.settings.empty()) return;
-  const json settings = parse_json(spec.settings, kMaxDepth);
+  const json settings = parse_json(spec.settings, kMaxSpecDepth);
   if (!settings.is_object()) throw PeerError("a job's further settings are no JSON object");
 }
 
@@ -283,7 +283,7 @@ json to_json(const JobSpec& spec) {
 
 JobSpec job_spec_from(const std::string& text) {
   try {
-    return read_spec(parse_json(text, kMaxDepth));
+    return read_spec(parse_json(text, kMaxSpecDepth));
   } catch (const PeerError&) {
     throw;
   } catch (const Error& error) {
@@ -293,35 +293,66 @@ JobSpec job_spec_from(const std::string& text) {
   }
 }
 
+namespace {
+
+json parsed_settings(const JobSpec& spec) {
+  return spec.settings.empty() ? json::object() : parse_json(spec.settings, kMaxSpecDepth);
+}
+
+// The members that are settings of their own, by the names that flags have; not those that follow
+// from the model, the data or several settings together.
+json flat_settings(const JobSpec& spec) {
+  json all = to_json(spec);
+  json flat = all["optimizer-options"];
+  flat.update(all["schedule-options"]);
+  for (const char* part : {"optimizer-options", "schedule-options", "settings", "weight-decay",
+                           "model", "size", "server", "updates-per-epoch", "total-updates"}) {
+    all.erase(part);
+  }
+  flat.update(all);
+  const std::pair<const char*, const char*> names[] = {{"mode", "server-mode"},
+                                                       {"wire-format", "wire"}};
+  for (const auto& [member, flag] : names) {
+    flat[flag] = flat[member];
+    flat.erase(member);
+  }
+  return flat;
+}
+
+// Of what the further settings do not name.
+json without(json flat, const json& settings) {
+  for (const auto& [name, value] : settings.items()) flat.erase(name);
+  return flat;
+}
+
+void append(std::vector<std::string>& to, const std::vector<std::string>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
 std::string differences(const JobSpec& first, const JobSpec& other) {
-  std::vector<std::string> found;
-  const auto shown = [](const json& object, const std::string& key) {
-    const auto at = object.find(key);
-    return at == object.end() ? std::string("not set") : at->dump();
-  };
-  const std::function<void(const json&, const json&)> compare = [&](const json& a, const json& b) {
-    json keys = a;
-    keys.update(b);
-    for (const auto& [key, value] : keys.items()) {
-      if (a.contains(key) && b.contains(key) && a[key] == b[key]) continue;
-      if (key == "optimizer-options" || key == "schedule-options") {
-        compare(a[key], b[key]);
-      } else if (key == "model") {
-        found.push_back("the models differ in names, shapes or sharding");
-      } else if (key == "settings") {
-        const auto parsed = [](const json& text) {
-          return text == "" ? json::object() : parse_json(text.get<std::string>(), kMaxDepth);
-        };
-        compare(parsed(a[key]), parsed(b[key]));
-      } else if (key == "weight-decay") {
-        found.push_back("--weight-decay differs");
-      } else {
-        found.push_back("--" + key + " is " + shown(b, key) + " here and " + shown(a, key) +
-                        " at the others");
-      }
-    }
-  };
-  compare(to_json(first), to_json(other));
+  const json first_settings = parsed_settings(first);
+  const json other_settings = parsed_settings(other);
+  const json first_flat = flat_settings(first);
+  const json other_flat = flat_settings(other);
+  std::vector<std::string> found = differing_settings(first_settings, other_settings);
+  append(found, differing_settings(without(first_flat, first_settings),
+                                   without(other_flat, other_settings)));
+  if (!found.empty()) return join(found, "; ");
+  append(found, differing_settings(first_flat, other_flat));
+  const json a = to_json(first);
+  const json b = to_json(other);
+  const auto differ = [&](const char* member) { return a[member] != b[member]; };
+  if (differ("model") || differ("size")) {
+    found.emplace_back("the models differ in names, shapes or sharding");
+  }
+  if (differ("weight-decay")) found.emplace_back("--weight-decay differs");
+  if (differ("updates-per-epoch") || differ("total-updates")) {
+    found.push_back("the training sets differ: " + b["updates-per-epoch"].dump() +
+                    " updates an epoch here and " + a["updates-per-epoch"].dump() +
+                    " at the others");
+  }
   return join(found, "; ");
 }
 

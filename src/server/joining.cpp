@@ -95,7 +95,7 @@ void ParameterServer::State::refuse(ConnectionId connection, const std::string& 
   const std::string text = why.substr(0, 4096);
   header.length = static_cast<std::uint32_t>(text.size());
   ports.send(connection, header, std::as_bytes(std::span(text)), Kept::kCopy);
-  forget(connection, why);
+  forget(connection, "refused");  // why has been said
 }
 
 // A worker that was given up tells what it had been answered, by a server that has forgotten it. In

@@ -15,7 +15,7 @@ using Presence = Member::Presence;
 namespace {
 
 constexpr int kStateVersion = 1;
-constexpr int kMaxDepth = 8;
+constexpr int kMaxStateDepth = 8;
 
 // How a member is found again: one that is joining may have been told before the crash.
 Presence kept(Presence presence) {
@@ -154,7 +154,7 @@ std::string ParameterServer::State::state_text() const {
 
 void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
   try {
-    const json state = parse_json(snapshot.state, kMaxDepth);
+    const json state = parse_json(snapshot.state, kMaxStateDepth);
     if (state.at("format").get<int>() != kStateVersion) {
       throw FileError("a server's state is of another version of this program");
     }

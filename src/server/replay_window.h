@@ -20,8 +20,8 @@ class ReplayWindow {
     std::uint64_t sequence = 0;
     std::uint64_t base = 0;
     AlignedVector<float> gradients = {};  // empty when `refused`
-    std::vector<Rank> workers = {};     // kSync: of its round
-    bool refused = false;               // dropped or rejected: in no model, its number is used up
+    std::vector<Rank> workers = {};       // kSync: of its round
+    bool refused = false;                 // dropped or rejected: in no model, its number is used up
   };
 
   // Copies the gradients. Sequences ascend.
@@ -40,7 +40,8 @@ class ReplayWindow {
 
  private:
   std::deque<Entry> entries_;
-  std::vector<AlignedVector<float>> spare_;  // memory to use again: fresh pages cost more than a copy
+  std::vector<AlignedVector<float>>
+      spare_;  // memory to use again: fresh pages cost more than a copy
   std::size_t bytes_ = 0;
 };
 

@@ -26,6 +26,10 @@ constexpr std::int64_t kWorthSending = 64 << 10;  // elements
 constexpr std::chrono::seconds kSayWhoIsMissing{3};
 // Others may have days to go; servers give up those who are dead.
 constexpr std::chrono::hours kAnyTime{24 * 365};
+// How long a user who has asked to stop waits for an answer that a server at work gives at once,
+// and for what may never come.
+constexpr std::chrono::milliseconds kAnswerTime{2000};
+constexpr std::chrono::milliseconds kNoTime{0};
 
 }  // namespace
 
@@ -49,7 +53,8 @@ class ParameterClient::Implementation {
 
   void start(std::uint64_t updates, Deadline deadline) {
     demand([=, this] { for_each([=](ShardChannel& channel) { channel.connect(deadline); }); },
-           [](ShardChannel& channel) { return channel.client().joined(); }, deadline, "joining");
+           [](ShardChannel& channel) { return channel.client().joined(); }, deadline, "joining",
+           kNoTime);
     demand(
         [=, this] {
           for_each([=, this](ShardChannel& channel) {
@@ -58,7 +63,7 @@ class ParameterClient::Implementation {
           });
         },
         [](ShardChannel& channel) { return channel.pulled(); }, deadline,
-        "waiting for the first parameters of");
+        "waiting for the first parameters of", kNoTime);
   }
 
   void begin_push() {
@@ -85,7 +90,7 @@ class ParameterClient::Implementation {
   }
 
   StepOutcome wait(Deadline deadline) {
-    await(deadline, "waiting for new parameters of");
+    await(deadline, "waiting for new parameters of", kAnswerTime);
     return outcome_;
   }
 
@@ -103,22 +108,19 @@ class ParameterClient::Implementation {
   void wait_for_others() {
     demand([this] { for_each([](ShardChannel& channel) { channel.pull_when_alone(); }); },
            [](ShardChannel& channel) { return channel.pulled(); }, deadline_in(kAnyTime),
-           "waiting for the other workers of");
+           "waiting for the other workers of", kNoTime);
   }
 
+  void leave_without_a_word() { thrown_ = true; }
+
   void leave(Deadline deadline) noexcept {
+    if (thrown_) return;  // the caller knows
     try {
       demand([this] { for_each([](ShardChannel& channel) { channel.leave(); }); },
              [](ShardChannel& channel) { return channel.left(); }, deadline, "leaving");
     } catch (const std::exception& error) {
       options_.note(std::string("warning: ") + error.what());
     }
-  }
-
-  std::uint64_t bytes(std::uint64_t (ShardChannel::*of)() const) const {
-    std::uint64_t sum = 0;
-    for (const auto& channel : channels_) sum += ((*channel).*of)();
-    return sum;
   }
 
  private:
@@ -206,9 +208,10 @@ class ParameterClient::Implementation {
   }
 
   template <class Begin>
-  void demand(Begin begin, Done done, Deadline deadline, const std::string& doing) {
+  void demand(Begin begin, Done done, Deadline deadline, const std::string& doing,
+              std::chrono::milliseconds grace = kAnswerTime) {
     request(begin, done);
-    await(deadline, doing);
+    await(deadline, doing, grace);
   }
 
   bool answered() const {
@@ -216,22 +219,30 @@ class ParameterClient::Implementation {
            failed_.load(std::memory_order_acquire);
   }
 
-  void await(Deadline deadline, const std::string& doing) {
+  void await(Deadline deadline, const std::string& doing, std::chrono::milliseconds grace) {
     // As the event loop does: a small model's answer comes sooner than a sleeper wakes.
     const Clock::time_point look_until = Clock::now() + kAttention;
     while (!answered() && Clock::now() < look_until) ::sched_yield();
     std::unique_lock lock(mutex_);
-    const auto come = [&] { return answered(); };
-    if (!changed_.wait_until(lock, std::min(deadline, Clock::now() + kSayWhoIsMissing), come)) {
+    const auto until = [&](Deadline end) {
+      return wait_or_stop(changed_, lock, end, options_.stop, grace, [&] { return answered(); });
+    };
+    WaitEnd end = until(std::min(deadline, Clock::now() + kSayWhoIsMissing));
+    if (end == WaitEnd::kLate && deadline > Clock::now()) {
       lock.unlock();
-      if (deadline > Clock::now()) options_.note(doing + " " + missing());
+      options_.note(doing + " " + missing());
       lock.lock();
-      if (!changed_.wait_until(lock, deadline, come)) {
-        lock.unlock();
-        throw PeerError(label() + "no answer in time " + doing + " " + missing());
-      }
+      end = until(deadline);
     }
-    if (error_) std::rethrow_exception(error_);
+    if (end == WaitEnd::kCame) {
+      if (!error_) return;
+      thrown_ = true;
+      std::rethrow_exception(error_);
+    }
+    lock.unlock();
+    const std::string what = doing + " " + missing();
+    if (end == WaitEnd::kStopped) throw InterruptedError(label() + "interrupted while " + what);
+    throw PeerError(label() + "no answer in time " + what);
   }
 
   // Whom the request waits for, asked on the client's thread.
@@ -270,6 +281,7 @@ class ParameterClient::Implementation {
   std::mutex mutex_;  // guards error_, and the two atomics where they are waited for
   std::condition_variable changed_;
   std::exception_ptr error_;
+  bool thrown_ = false;  // `error_`, at the caller; its thread's alone
   StepOutcome outcome_;  // written before answered_ becomes its request's number, read after
   std::atomic<std::uint64_t> answered_{0};
   std::atomic<bool> failed_{false};
@@ -281,7 +293,12 @@ ParameterClient::ParameterClient(const ParameterClientOptions& options, const Cl
 ParameterClient::~ParameterClient() = default;
 
 void ParameterClient::start(std::uint64_t updates, Deadline deadline) {
-  implementation_->start(updates, deadline);
+  try {
+    implementation_->start(updates, deadline);
+  } catch (const InterruptedError&) {
+    implementation_->leave_without_a_word();  // a goodbye would have to be waited for, too
+    throw;
+  }
 }
 void ParameterClient::begin_push() { implementation_->begin_push(); }
 void ParameterClient::extend_push(std::int64_t count) { implementation_->extend_push(count); }
@@ -292,11 +309,5 @@ void ParameterClient::refresh(bool with_slots, Deadline deadline) {
 }
 void ParameterClient::wait_for_others() { implementation_->wait_for_others(); }
 void ParameterClient::leave(Deadline deadline) noexcept { implementation_->leave(deadline); }
-std::uint64_t ParameterClient::bytes_sent() const {
-  return implementation_->bytes(&ShardChannel::bytes_sent);
-}
-std::uint64_t ParameterClient::bytes_received() const {
-  return implementation_->bytes(&ShardChannel::bytes_received);
-}
 
 }  // namespace cohort

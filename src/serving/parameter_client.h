@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/stoppable_wait.h"
 #include "core/types.h"
 #include "network/address.h"
 #include "network/credentials.h"
@@ -40,6 +41,7 @@ struct ParameterClientOptions {
   std::size_t window_bytes = std::size_t{256} << 20;
   std::chrono::nanoseconds patience = std::chrono::seconds(60);  // with a server that is gone
   std::function<void(const std::string&)> note = {};             // a line for people; any thread
+  StopFlag stop = nullptr;  // ends every wait below with an InterruptedError
 };
 
 struct StepOutcome {
@@ -88,9 +90,6 @@ class ParameterClient {
 
   // Says that this worker is done. Never throws: servers that are gone need not be told.
   void leave(Deadline deadline) noexcept;
-
-  std::uint64_t bytes_sent() const;
-  std::uint64_t bytes_received() const;
 
  private:
   class Implementation;

@@ -152,15 +152,11 @@ void ShardChannel::frame_arrived(Link&, const FrameHeader& header,
     options_.note("worker " + std::to_string(options_.worker) + " was given up by server " +
                   std::to_string(server_) + " meanwhile, and has joined again");
   }
-  note_traffic();
   if (client_.left()) link_->close_after_sending();
   changed_();
 }
 
 void ShardChannel::link_lost(Link&, const std::string& reason) {
-  note_traffic();
-  earlier_sent_ = sent_;
-  earlier_received_ = received_;
   client_.on_lost(Clock::now());
   if (client_.left() || failure_) return;
   options_.note("server " + std::to_string(server_) + " is gone (" + reason + "); trying again");
@@ -174,11 +170,6 @@ void ShardChannel::link_lost(Link&, const std::string& reason) {
       changed_();
     }
   });
-}
-
-void ShardChannel::note_traffic() {
-  sent_.store(earlier_sent_ + link_->bytes_sent(), std::memory_order_relaxed);
-  received_.store(earlier_received_ + link_->bytes_received(), std::memory_order_relaxed);
 }
 
 }  // namespace cohort

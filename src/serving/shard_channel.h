@@ -2,7 +2,6 @@
 // it, and the way between the worker's arenas and the server's.
 #pragma once
 
-#include <atomic>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -49,9 +48,6 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   std::exception_ptr failure() const { return failure_; }
   std::string text() const;  // "server 1 at host:port (what it waits for)"
 
-  std::uint64_t bytes_sent() const { return sent_.load(std::memory_order_relaxed); }  // any thread
-  std::uint64_t bytes_received() const { return received_.load(std::memory_order_relaxed); }
-
  private:
   // ClientPorts
   void send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) override;
@@ -67,7 +63,6 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   void pull(std::span<float> into, std::uint32_t which);
   void connected(std::unique_ptr<Link> link);
   void not_connected(const ConnectFailure& failure);
-  void note_traffic();
   template <class T>
   ArenaView<T> own_part(std::span<T> vector) const;
 
@@ -84,10 +79,6 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // as long as this is
   std::unique_ptr<Connector> connector_;
   std::unique_ptr<Link> link_;
-  std::uint64_t earlier_sent_ = 0;  // over connections that are gone
-  std::uint64_t earlier_received_ = 0;
-  std::atomic<std::uint64_t> sent_{0};
-  std::atomic<std::uint64_t> received_{0};
   ShardClient client_;
 };
 

@@ -10,11 +10,7 @@
 #include "network/little_endian.h"
 
 namespace cohort {
-namespace {
-
-constexpr std::size_t kPiece = kSwampPieceBytes / sizeof(float);
-
-}  // namespace
+namespace {}  // namespace
 
 struct BestModelClient::State {
   struct Offer {
@@ -50,11 +46,11 @@ struct BestModelClient::State {
 
   void send_values(SwampFrame type, std::uint64_t number, const ModelValues& model) {
     const std::span<const float> all(*model);
-    for (std::size_t at = 0; at < all.size(); at += kPiece) {
+    for (std::size_t at = 0; at < all.size(); at += kSwampPieceValues) {
       FrameHeader header;
       header.sequence = number;
       header.place = at;
-      const auto piece = all.subspan(at, std::min(kPiece, all.size() - at));
+      const auto piece = all.subspan(at, std::min(kSwampPieceValues, all.size() - at));
       send(type, header, std::as_bytes(piece), model);
     }
   }

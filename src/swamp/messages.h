@@ -46,6 +46,7 @@ enum class PullKind : std::uint32_t {
 
 // Values travel in pieces of so many bytes at most.
 inline constexpr std::size_t kSwampPieceBytes = std::size_t{128} << 10;
+inline constexpr std::size_t kSwampPieceValues = kSwampPieceBytes / sizeof(float);
 
 // A worker sends an offer only when fewer than so many before it are without a verdict.
 inline constexpr std::uint64_t kOfferWindow = 8;

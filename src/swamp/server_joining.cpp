@@ -85,7 +85,7 @@ void BestModelServer::State::refuse(SwampConnection connection, const std::strin
   const std::string text = why.substr(0, 4096);
   header.length = static_cast<std::uint32_t>(text.size());
   ports.send(connection, header, std::as_bytes(std::span(text)), nullptr);
-  forget(connection, why);
+  forget(connection, "refused");  // why has been said
 }
 
 void BestModelServer::State::fence(SwampConnection connection, std::uint64_t incarnation) {

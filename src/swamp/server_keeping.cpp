@@ -17,7 +17,7 @@ namespace {
 using Presence = SwampMember::Presence;
 
 constexpr int kStateVersion = 1;
-constexpr int kMaxDepth = 8;
+constexpr int kMaxStateDepth = 8;
 constexpr std::chrono::seconds kRetryPause{1};
 
 json kept(const OfferVerdict& verdict) { return {verdict.sequence, verdict.version, verdict.loss}; }
@@ -134,7 +134,7 @@ std::string BestModelServer::State::state_text() const {
 
 void BestModelServer::State::restore(const SwampSnapshot& snapshot) {
   try {
-    const json state = parse_json(snapshot.state, kMaxDepth);
+    const json state = parse_json(snapshot.state, kMaxStateDepth);
     if (state.at("format").get<int>() != kStateVersion) {
       throw FileError("a best-model server's state is of another version of this program");
     }

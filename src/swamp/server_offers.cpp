@@ -224,10 +224,9 @@ void BestModelServer::State::send_model(Member& member, const ModelValues& model
   member.pull.reset();
   send(member, SwampFrame::kModel, header, encode_number(told.score));
   const std::span<const float> values(*model);
-  constexpr std::size_t kPiece = kSwampPieceBytes / sizeof(float);
-  for (std::size_t at = 0; at < values.size(); at += kPiece) {
+  for (std::size_t at = 0; at < values.size(); at += kSwampPieceValues) {
     header.place = at;
-    const auto piece = values.subspan(at, std::min(kPiece, values.size() - at));
+    const auto piece = values.subspan(at, std::min(kSwampPieceValues, values.size() - at));
     send(member, SwampFrame::kValues, header, std::as_bytes(piece), model);
   }
 }

@@ -73,16 +73,12 @@ void SwampChannel::frame_arrived(Link&, const FrameHeader& header,
     options_.note("worker " + std::to_string(options_.worker) +
                   " is not known to the best-model server any more, and joins again");
   }
-  note_traffic();
   lent_.release(*link_);
   if (client_.left()) link_->close_after_sending();
   changed_();
 }
 
 void SwampChannel::link_lost(Link&, const std::string& reason) {
-  note_traffic();
-  earlier_sent_ = sent_;
-  earlier_received_ = received_;
   client_.on_lost(Clock::now());
   if (client_.left() || failure_) return;
   options_.note("the best-model server is gone (" + reason + "); trying again");
@@ -97,11 +93,6 @@ void SwampChannel::link_lost(Link&, const std::string& reason) {
       changed_();
     }
   });
-}
-
-void SwampChannel::note_traffic() {
-  sent_.store(earlier_sent_ + link_->bytes_sent(), std::memory_order_relaxed);
-  received_.store(earlier_received_ + link_->bytes_received(), std::memory_order_relaxed);
 }
 
 }  // namespace cohort

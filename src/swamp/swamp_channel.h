@@ -2,7 +2,6 @@
 // beneath it.
 #pragma once
 
-#include <atomic>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -32,9 +31,6 @@ class SwampChannel final : private SwampClientPorts, private LinkHandler {
   std::exception_ptr failure() const { return failure_; }
   std::string text() const;  // "the best-model server at host:port (what is waited for)"
 
-  std::uint64_t bytes_sent() const { return sent_.load(std::memory_order_relaxed); }  // any thread
-  std::uint64_t bytes_received() const { return received_.load(std::memory_order_relaxed); }
-
  private:
   // SwampClientPorts
   void send(const FrameHeader& header, std::span<const std::byte> payload,
@@ -47,7 +43,6 @@ class SwampChannel final : private SwampClientPorts, private LinkHandler {
 
   void connected(std::unique_ptr<Link> link);
   void not_connected(const ConnectFailure& failure);
-  void note_traffic();
 
   boost::asio::io_context& io_;
   const SwampClientOptions& options_;
@@ -58,10 +53,6 @@ class SwampChannel final : private SwampClientPorts, private LinkHandler {
   std::unique_ptr<Connector> connector_;
   LentModels lent_;  // outlives the link
   std::unique_ptr<Link> link_;
-  std::uint64_t earlier_sent_ = 0;  // over connections that are gone
-  std::uint64_t earlier_received_ = 0;
-  std::atomic<std::uint64_t> sent_{0};
-  std::atomic<std::uint64_t> received_{0};
   BestModelClient client_;
 };
 

@@ -24,8 +24,11 @@ namespace {
 constexpr std::chrono::seconds kSayWhoIsMissing{3};
 // Others may have days to go; the server gives up those who are dead.
 constexpr std::chrono::hours kAnyTime{24 * 365};
+// After the user asked to stop: for an answer of a server at work, and for what may never come.
+constexpr std::chrono::milliseconds kAnswerTime{2000};
+constexpr std::chrono::milliseconds kNoTime{0};
 
-void require_sound(const SwampSpec& spec) {
+void check_own_spec(const SwampSpec& spec) {
   try {
     swamp_spec_from(to_json(spec).dump());
   } catch (const PeerError& error) {
@@ -39,7 +42,7 @@ class SwampClient::Implementation {
  public:
   explicit Implementation(const SwampClientOptions& options)
       : options_(options), work_(boost::asio::make_work_guard(io_)) {
-    require_sound(options_.spec);
+    check_own_spec(options_.spec);
     if (!options_.note) options_.note = [](const std::string&) {};
     channel_ = std::make_unique<SwampChannel>(io_, options_, [this] { check(); });
     thread_ = std::thread([this] { io_.run(); });
@@ -64,7 +67,7 @@ class SwampClient::Implementation {
           if (options_.worker == 0) channel_->client().initialize(initial);
           channel_->client().pull(PullKind::kStart, 0);
         },
-        &BestModelClient::pulled, deadline, "waiting for the first values of");
+        &BestModelClient::pulled, deadline, "waiting for the first values of", kNoTime);
     return take_answer(values).value_or(PulledModel{});
   }
 
@@ -73,8 +76,10 @@ class SwampClient::Implementation {
     const auto room = [&] { return error_ || posted_ - processed_ + unsent_ < kUnsentOffers; };
     {
       std::unique_lock lock(mutex_);
-      if (!changed_.wait_until(lock, deadline, room)) {
+      const WaitEnd end = wait_or_stop(changed_, lock, deadline, options_.stop, kAnswerTime, room);
+      if (end != WaitEnd::kCame) {
         lock.unlock();
+        if (end == WaitEnd::kStopped) throw InterruptedError(label() + "interrupted: " + text());
         throw PeerError(label() + "no room for another model in time: " + text());
       }
       if (error_) std::rethrow_exception(error_);
@@ -105,9 +110,12 @@ class SwampClient::Implementation {
     require_size(into.size());
     demand([this, kind, has_version] { channel_->client().pull(kind, has_version); },
            &BestModelClient::pulled, deadline,
-           kind == PullKind::kFinal ? "waiting for the last of" : "waiting for a model of");
+           kind == PullKind::kFinal ? "waiting for the last of" : "waiting for a model of",
+           kind == PullKind::kFinal ? kNoTime : kAnswerTime);
     return take_answer(into);
   }
+
+  void leave_without_a_word() { started_ = false; }
 
   void leave(Deadline deadline) noexcept {
     if (!started_) return;  // nobody knows of this worker
@@ -117,9 +125,6 @@ class SwampClient::Implementation {
       options_.note(std::string("warning: ") + error.what());
     }
   }
-
-  std::uint64_t bytes_sent() const { return channel_->bytes_sent(); }
-  std::uint64_t bytes_received() const { return channel_->bytes_received(); }
 
  private:
   using Done = bool (BestModelClient::*)() const;
@@ -174,7 +179,8 @@ class SwampClient::Implementation {
   }
 
   template <class Begin>
-  void demand(Begin begin, Done done, Deadline deadline, const std::string& doing) {
+  void demand(Begin begin, Done done, Deadline deadline, const std::string& doing,
+              std::chrono::milliseconds grace = kAnswerTime) {
     const std::uint64_t number = ++last_request_;
     post([this, number, begin, done] {
       begin();
@@ -183,20 +189,27 @@ class SwampClient::Implementation {
       check();
     });
     std::unique_lock lock(mutex_);
-    const auto come = [&] { return answered_ == number || error_; };
-    if (!changed_.wait_until(lock, std::min(deadline, Clock::now() + kSayWhoIsMissing), come)) {
+    const auto until = [&](Deadline end) {
+      return wait_or_stop(changed_, lock, end, options_.stop, grace,
+                          [&] { return answered_ == number || error_; });
+    };
+    WaitEnd end = until(std::min(deadline, Clock::now() + kSayWhoIsMissing));
+    if (end == WaitEnd::kLate && deadline > Clock::now()) {
       lock.unlock();
-      if (deadline > Clock::now()) options_.note(doing + " " + text());
+      options_.note(doing + " " + text());
       lock.lock();
-      if (!changed_.wait_until(lock, deadline, come)) {
-        lock.unlock();
-        const std::string message = label() + "no answer in time " + doing + " " + text();
-        cancel();
-        throw PeerError(message);
-      }
+      end = until(deadline);
     }
-    // An answer that came before the failure is one.
-    if (answered_ != number) std::rethrow_exception(error_);
+    if (end == WaitEnd::kCame) {
+      // An answer that came before the failure is one.
+      if (answered_ != number) std::rethrow_exception(error_);
+      return;
+    }
+    lock.unlock();
+    const std::string what = doing + " " + text();
+    cancel();
+    if (end == WaitEnd::kLate) throw PeerError(label() + "no answer in time " + what);
+    throw InterruptedError(label() + "interrupted while " + what);
   }
 
   void cancel() {
@@ -219,7 +232,7 @@ class SwampClient::Implementation {
   SwampClientOptions options_;
   boost::asio::io_context io_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  std::unique_ptr<SwampChannel> channel_;  // used by the client's thread alone, but for the bytes
+  std::unique_ptr<SwampChannel> channel_;  // used by the client's thread alone
   Done done_ = nullptr;                    // of the request under way; the client's thread's alone
   std::uint64_t requested_ = 0;            // its number; likewise
   std::uint64_t last_request_ = 0;         // the caller's thread's alone
@@ -242,7 +255,12 @@ SwampClient::SwampClient(const SwampClientOptions& options)
 SwampClient::~SwampClient() = default;
 
 PulledModel SwampClient::start(std::span<float> values, Deadline deadline) {
-  return implementation_->start(values, deadline);
+  try {
+    return implementation_->start(values, deadline);
+  } catch (const InterruptedError&) {
+    implementation_->leave_without_a_word();  // a goodbye would have to be waited for, too
+    throw;
+  }
 }
 std::uint64_t SwampClient::offer(std::span<const float> values, double claim, Deadline deadline) {
   return implementation_->offer(values, claim, deadline);
@@ -256,7 +274,5 @@ std::optional<PulledModel> SwampClient::final_best(std::span<float> into) {
   return implementation_->pull(into, PullKind::kFinal, 0, deadline_in(kAnyTime));
 }
 void SwampClient::leave(Deadline deadline) noexcept { implementation_->leave(deadline); }
-std::uint64_t SwampClient::bytes_sent() const { return implementation_->bytes_sent(); }
-std::uint64_t SwampClient::bytes_received() const { return implementation_->bytes_received(); }
 
 }  // namespace cohort

@@ -4,10 +4,10 @@
 // goes on. Connections that break are made again, for as long as `patience`; offers that the server
 // has not judged are sent again, each under its number, so that none counts twice.
 //
-// The methods are called from one thread, bytes_sent() and bytes_received() from any. Each but
-// take_verdict() and leave() throws ConfigError when the server will not have this worker, and
-// PeerError naming the server when it stays away or a deadline passes; after a deadline the same
-// call may be made again, after the other failures there is no use in that.
+// The methods are called from one thread. Each but take_verdict() and leave() throws ConfigError
+// when the server will not have this worker, and PeerError naming the server when it stays away or
+// a deadline passes; after a deadline the same call may be made again, after the other failures
+// there is no use in that.
 #pragma once
 
 #include <chrono>
@@ -19,6 +19,7 @@
 #include <string>
 
 #include "core/clock.h"
+#include "core/stoppable_wait.h"
 #include "core/types.h"
 #include "network/address.h"
 #include "network/credentials.h"
@@ -40,6 +41,7 @@ struct SwampClientOptions {
   SwampSpec spec = {};
   std::chrono::nanoseconds patience = std::chrono::seconds(60);  // with a server that is gone
   std::function<void(const std::string&)> note = {};             // a line for people; any thread
+  StopFlag stop = nullptr;  // ends every wait below with an InterruptedError
 };
 
 class SwampClient {
@@ -73,9 +75,6 @@ class SwampClient {
   // Says that this worker is done and waits until all its offers are judged; their verdicts can be
   // taken afterwards. Never throws: a server that is gone need not be told.
   void leave(Deadline deadline) noexcept;
-
-  std::uint64_t bytes_sent() const;
-  std::uint64_t bytes_received() const;
 
  private:
   class Implementation;

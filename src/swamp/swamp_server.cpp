@@ -1,4 +1,3 @@
-#include "storage/state_folder.h"
 #include "swamp/swamp_server.h"
 
 #include <boost/asio/io_context.hpp>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "storage/state_folder.h"
 #include "swamp/examiner_thread.h"
 #include "swamp/lent_models.h"
 

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "storage/json.h"
+#include "storage/json_differences.h"
 #include "swamp/registry.h"
 
 namespace cohort {
@@ -16,11 +17,11 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kMaxDepth = 4;
+constexpr int kMaxSpecDepth = 4;
 
 json parsed_settings(const std::string& text) {
   if (text.empty()) return json::object();
-  json settings = parse_json(text, kMaxDepth);
+  json settings = parse_json(text, kMaxSpecDepth);
   if (!settings.is_object()) throw PeerError("a swamp's settings are no JSON object");
   return settings;
 }
@@ -76,7 +77,7 @@ json to_json(const SwampSpec& spec) {
 
 SwampSpec swamp_spec_from(const std::string& text) {
   try {
-    return read_spec(parse_json(text, kMaxDepth));
+    return read_spec(parse_json(text, kMaxSpecDepth));
   } catch (const PeerError&) {
     throw;
   } catch (const Error& error) {
@@ -87,28 +88,18 @@ SwampSpec swamp_spec_from(const std::string& text) {
 }
 
 std::string differences(const SwampSpec& first, const SwampSpec& other) {
-  std::vector<std::string> found;
-  const auto shown = [](const json& object, const std::string& key) {
-    const auto at = object.find(key);
-    return at == object.end() ? std::string("not set") : at->dump();
+  // By the names of the flags, which the further settings have too: each is named once.
+  const auto flat = [](const SwampSpec& spec) {
+    json all = parsed_settings(spec.settings);
+    all["workers"] = spec.workers;
+    all["swamp-server"] = spec.policy;
+    all["swamp-hysteresis"] = spec.hysteresis;
+    return all;
   };
-  const auto compare = [&](const json& a, const json& b) {
-    json keys = a;
-    keys.update(b);
-    for (const auto& [key, value] : keys.items()) {
-      if (key == "settings" || (a.contains(key) && b.contains(key) && a[key] == b[key])) continue;
-      if (key == "values") {
-        found.push_back("the models are of " + shown(b, key) + " values here and of " +
-                        shown(a, key) + " at the others");
-      } else {
-        found.push_back("--" + key + " is " + shown(b, key) + " here and " + shown(a, key) +
-                        " at the others");
-      }
-    }
-  };
-  compare(to_json(first), to_json(other));
-  compare(parsed_settings(first.settings), parsed_settings(other.settings));
-  return join(found, "; ");
+  const std::vector<std::string> found = differing_settings(flat(first), flat(other));
+  if (!found.empty() || first.values == other.values) return join(found, "; ");
+  return "the models are of " + std::to_string(other.values) + " values here and of " +
+         std::to_string(first.values) + " at the others";
 }
 
 }  // namespace cohort

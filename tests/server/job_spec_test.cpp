@@ -1,6 +1,6 @@
 #include "server/job_spec.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -147,7 +147,33 @@ TEST(JobSpec, DifferencesNameTheSettings) {
   EXPECT_NE(text.find("--beta1 is 0.7 here and 0.8 at the others"), std::string::npos) << text;
   EXPECT_NE(text.find("--batch-size is 64 here and 32 at the others"), std::string::npos) << text;
   EXPECT_NE(text.find("--augment is true here and not set at the others"), std::string::npos);
-  EXPECT_NE(text.find("the models differ"), std::string::npos) << text;
+}
+
+TEST(JobSpec, DifferencesNameEachSettingOnceAndByItsFlag) {
+  JobSpec first = full();
+  first.mode = ServerMode::kAsync;
+  first.staleness = 0;
+  first.settings = R"({"lr":0.01,"server-mode":"async"})";
+  JobSpec other = first;
+  other.mode = ServerMode::kSync;
+  other.schedule_options.lr = 0.5;
+  other.updates_per_epoch = 7;  // follows from the mode
+  other.total_updates = 70;
+  other.layout_digest = "abd";
+  other.settings = R"({"lr":0.5,"server-mode":"sync"})";
+  EXPECT_EQ(differences(first, other),
+            "--lr is 0.5 here and 0.01 at the others; "
+            "--server-mode is \"sync\" here and \"async\" at the others");
+  other = first;
+  other.layout_digest = "abd";
+  EXPECT_EQ(differences(first, other), "the models differ in names, shapes or sharding");
+  other = first;
+  other.updates_per_epoch = 7;
+  EXPECT_THAT(differences(first, other), testing::HasSubstr("7.0 updates an epoch here"));
+  other = first;
+  other.schedule_options.gamma = 0.5;  // whatever the further settings say
+  EXPECT_THAT(differences(first, other), testing::HasSubstr("--lr-gamma is 0.5 here"));
+  EXPECT_EQ(differences(first, first), "");
 }
 
 TEST(JobSpec, NamesOfModesAndFormats) {

@@ -40,7 +40,7 @@ TEST(Refusal, RefusesWhoDoesNotBelong) {
   other.schedule_options.lr = 0.5;
   other.settings = R"({"batch-size": 7})";
   EXPECT_EQ(refusal(other, 1),
-            "--lr is 0.5 here and 1.0 at the others; --batch-size is 7 here and not set at the "
+            "--batch-size is 7 here and not set at the others; --lr is 0.5 here and 1.0 at the "
             "others");
   EXPECT_EQ(refusal(cluster.spec, 2), "there is no worker 2 in a job of 2");
   JobSpec swapped = cluster.spec;

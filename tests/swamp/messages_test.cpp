@@ -66,7 +66,14 @@ TEST(SwampSpec, ComesBackAsItWasAndNothingElseIsOne) {
   other.values = 1;
   EXPECT_THAT(differences(spec, other), HasSubstr("--lr is 0.2 here and 0.1 at the others"));
   EXPECT_THAT(differences(spec, other), HasSubstr("--model is not set here"));
-  EXPECT_THAT(differences(spec, other), HasSubstr("1 values here and of 431080"));
+  other.settings = R"({"workers":5,"lr":0.1,"model":"mnistnet"})";
+  other.workers = 5;
+  EXPECT_THAT(differences(spec, other), HasSubstr("--workers is 5 here and "));
+  EXPECT_EQ(differences(spec, other).find("trainer-number"), std::string::npos);
+  other = spec;
+  other.values = 1;
+  EXPECT_EQ(differences(spec, other),
+            "the models are of 1 values here and of 431080 at the others");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-ModelValues model_of(float value) {
+ModelValues three_values_of(float value) {
   return std::make_shared<const std::vector<float>>(std::vector<float>{value, -value, 1});
 }
 
@@ -30,7 +30,7 @@ Candidate candidate(Rank worker, std::uint64_t sequence, double claim, float val
           .incarnation = 1,
           .sequence = sequence,
           .claim = claim,
-          .model = model_of(value)};
+          .model = three_values_of(value)};
 }
 
 // Drives a policy as the server does, with the losses given by the test.

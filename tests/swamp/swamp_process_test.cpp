@@ -75,8 +75,14 @@ class Gate {
 TEST(SwampServer, KeepsTheBestAndGivesItToWhoAsks) {
   SwampGroup group;
   group.start();
-  SwampClient one(group.client(0, spec_of(2)));
-  SwampClient other(group.client(1, spec_of(2)));
+  const auto meter = std::make_shared<TrafficMeter>();
+  const auto metered = [&](Rank worker) {
+    SwampClientOptions options = group.client(worker, spec_of(2));
+    options.links.meter = meter;
+    return options;
+  };
+  SwampClient one(metered(0));
+  SwampClient other(metered(1));
   std::vector<float> mine = model_of(9);
   std::vector<float> theirs = model_of(-1);
   EXPECT_EQ(one.start(mine, soon()).version, 0U);
@@ -122,7 +128,9 @@ TEST(SwampServer, KeepsTheBestAndGivesItToWhoAsks) {
   EXPECT_EQ(report.counters.pulls_with_nothing, 3U);
   EXPECT_GT(report.bytes_received, 4 * 4U * kValues);
   EXPECT_NEAR(static_cast<double>(report.bytes_received),
-              static_cast<double>(one.bytes_sent() + other.bytes_sent()), 1024);
+              static_cast<double>(meter->read().wire_sent), 1024);
+  EXPECT_GT(meter->read().sent, 4 * 4U * kValues);
+  EXPECT_LT(meter->read().sent, meter->read().wire_sent) << "frames have headers";
   EXPECT_THAT(group.accepted(), ElementsAre(Pair(1, 5.0F), Pair(2, 2.0F)));
 }
 
@@ -252,7 +260,7 @@ TEST(SwampServer, RefusesWorkersThatDisagree) {
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("--lr is 0.2 here and 0.1 at the others"));
-    EXPECT_THAT(error.what(), HasSubstr("--hysteresis is 2.0 here"));
+    EXPECT_THAT(error.what(), HasSubstr("--swamp-hysteresis is 2.0 here"));
   }
   SwampClient beyond(group.client(2, spec_of(2)));
   EXPECT_THROW(beyond.start(values, soon()), ConfigError);
@@ -341,7 +349,9 @@ TEST(SwampServer, AKilledWorkerMayComeBackAndBeginsWithTheBest) {
 TEST(SwampServer, SaysWhoIsWaitedFor) {
   SwampGroup group;
   group.start();
-  SwampClient other(group.client(1, spec_of(2)));
+  SwampClientOptions options = group.client(1, spec_of(2));
+  options.links.meter = std::make_shared<TrafficMeter>();
+  SwampClient other(options);
   std::vector<float> values = model_of(9);
   try {
     other.start(values, deadline_in(std::chrono::milliseconds(300)));
@@ -355,7 +365,7 @@ TEST(SwampServer, SaysWhoIsWaitedFor) {
   one.start(mine, soon());
   other.start(values, soon());
   EXPECT_EQ(values, model_of(8));
-  EXPECT_GT(other.bytes_received(), values.size() * sizeof(float));
+  EXPECT_GT(options.links.meter->read().received, values.size() * sizeof(float));
 }
 
 TEST(SwampServer, ADiskThatIsFullNeverTellsOfWhatItCouldNotKeep) {

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "simulation/index.h"
+
 namespace cohort::simulation {
 namespace {
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 

@@ -2,15 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "simulation/index.h"
 #include "simulation/oracle.h"
 
 namespace cohort::simulation {
-namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 Oracle::Push* Oracle::find(Rank rank, std::uint64_t incarnation, std::uint64_t sequence) {
   for (Push& push : pushes_[at(rank)]) {
     if (push.incarnation == incarnation && push.sequence == sequence) return &push;
