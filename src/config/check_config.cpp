@@ -40,6 +40,8 @@ void check_gossip(const RunConfig& config) {
   only_with(config.consensus_stepsize != usual.consensus_stepsize &&
                 !is_one_of(method, {"choco", "deep-squeeze"}),
             "consensus-stepsize", "--method choco or deep-squeeze");
+  only_with(config.estimates_start != usual.estimates_start && method != "choco", "estimates-start",
+            "--method choco");
   only_with(!gossip && !config.overlap, "no-overlap", "a gossip method");
   only_with(!gossip && config.eval_workers, "eval-workers", "a gossip method");
   only_with(method != "power-sgd" && config.power_rank != usual.power_rank, "power-rank",
@@ -143,6 +145,17 @@ void check_config(const RunConfig& config) {
             "backup-workers", with_servers + " --server-mode sync");
   only_with(config.delay_compensation > 0 && !(servers && config.server_mode != "sync"),
             "delay-compensation", with_servers + " --server-mode async or ssp");
+  if (config.start_epoch > 0 && servers) {
+    throw ConfigError(
+        "--start-epoch: parameter servers count the epochs by themselves, from 0; leave it out, or "
+        "use "
+        "another --method");
+  }
+  if (config.iterations == 0 && config.start_epoch >= config.epochs) {
+    throw ConfigError("--start-epoch " + std::to_string(config.start_epoch) +
+                      " leaves nothing of --epochs " + std::to_string(config.epochs) +
+                      ", which are counted from 0");
+  }
   if (servers && config.clip_norm > 0) {
     throw ConfigError(
         "--clip-norm needs the whole gradient in one place, which no parameter "

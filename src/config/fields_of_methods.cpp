@@ -4,9 +4,6 @@
 namespace cohort {
 namespace {
 
-constexpr double kCount = 1e15;  // far above any real count, exactly representable
-constexpr double kAny = 1e308;
-
 constexpr const char* kWorkers = "Workers";
 constexpr const char* kServers = "Parameter servers";
 constexpr const char* kSwamp = "Swamp";
@@ -180,7 +177,7 @@ std::vector<ConfigField> fields_of_methods() {
        &C::validation_size,
        "validated: training samples kept apart, on which models are compared",
        10,
-       kCount,
+       kMaxCount,
        {}},
       {"swamp-hysteresis",
        kSwamp,
@@ -194,7 +191,7 @@ std::vector<ConfigField> fields_of_methods() {
        &C::check_samples,
        "fifo, latest: training samples drawn anew for every comparison",
        1,
-       kCount,
+       kMaxCount,
        {}},
 
       {"topology",
@@ -247,6 +244,13 @@ std::vector<ConfigField> fields_of_methods() {
        0,
        0,
        {}},
+      {"estimates-start",
+       kGossip,
+       &C::estimates_start,
+       "choco: what estimates begin with: the model that all begin with, or zero",
+       0,
+       0,
+       {"model", "zero"}},
       {"overlap",
        kGossip,
        &C::overlap,
@@ -274,21 +278,21 @@ std::vector<ConfigField> fields_of_methods() {
        &C::clip_tensor,
        "dgc: longest gradient of a tensor over all workers; 0: no limit",
        0,
-       kAny,
+       kAnyNumber,
        {}},
       {"compress-warmup-epochs",
        kGossip,
        &C::compress_warmup_epochs,
        "dgc: epochs in which the ratio climbs by --compress-warmup-values",
        0,
-       kCount,
+       kMaxCount,
        {}},
       {"compress-warmup-values",
        kGossip,
        &C::compress_warmup_values,
        "dgc: the ratios of the warm-up, those up to --compress-ratio",
        0,
-       kAny,
+       kAnyNumber,
        {}},
 
       {"job",

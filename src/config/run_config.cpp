@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "config/other_words.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -102,10 +103,28 @@ const ConfigField* find_field(const std::string& name) {
   return nullptr;
 }
 
-std::vector<std::string> field_names() {
+std::string unknown_setting(const std::string& key) {
   std::vector<std::string> names;
   for (const ConfigField& field : config_fields()) names.push_back(field.name);
-  return names;
+  const std::string unknown = "unknown setting '" + key + "'";
+  if (const std::string ours = same_meaning(key, names); !ours.empty()) {
+    return unknown + ": here it is '" + ours + "'";
+  }
+  const std::string advice = advice_instead_of(key);
+  return advice.empty() ? unknown_name("setting", key, names) : unknown + ": " + advice;
+}
+
+// Throws ConfigError with the line and column of what is no JSON.
+json parse_settings(std::string_view text, const std::string& source) {
+  try {
+    return json::parse(text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
+  } catch (const json::exception& error) {
+    // It begins with a number that only its authors know.
+    const std::string what = error.what();
+    const std::size_t place = what.find("line ");
+    throw ConfigError(source + " is not valid JSON" +
+                      (place == what.npos ? "" : ", " + what.substr(place)));
+  }
 }
 
 }  // namespace
@@ -156,25 +175,27 @@ json to_json(const RunConfig& config) {
   return object;
 }
 
-void merge_json(RunConfig& config, std::string_view text, const std::string& source) {
-  json document = json::parse(text, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
-  if (document.is_discarded()) throw ConfigError(source + " is not valid JSON");
+std::vector<std::string> merge_json(RunConfig& config, std::string_view text,
+                                    const std::string& source) {
+  json document = parse_settings(text, source);
   if (document.is_object() && document.contains("config")) document = json(document["config"]);
   if (!document.is_object()) {
     throw ConfigError(source + " must hold a JSON object of settings, e.g. {\"model\": \"lenet\"}");
   }
   RunConfig merged = config;
+  std::vector<std::string> names;
   for (const auto& [key, value] : document.items()) {
     const ConfigField* field = find_field(key);
-    if (field == nullptr)
-      throw ConfigError(source + ": " + unknown_name("setting", key, field_names()));
+    if (field == nullptr) throw ConfigError(source + ": " + unknown_setting(key));
     try {
       set_from_json(merged, *field, value);
+      names.push_back(key);
     } catch (const ConfigError& error) {
       throw ConfigError(source + ": " + error.what());
     }
   }
   config = merged;
+  return names;
 }
 
 }  // namespace cohort

@@ -66,6 +66,7 @@ struct RunConfig {
   std::int64_t quantize_bits = 8;
   bool biased = false;
   std::string consensus_stepsize = "auto";
+  std::string estimates_start = "model";
   bool overlap = true;
   std::int64_t power_rank = 4;
   bool majority_vote = false;
@@ -98,6 +99,7 @@ struct RunConfig {
   std::int64_t test_size = 0;
   std::int64_t image_size = 0;
   std::string augment = "auto";
+  bool fast_decode = false;
   std::string normalize = "auto";
   bool shuffle = true;
   bool drop_last = false;
@@ -146,6 +148,7 @@ struct RunConfig {
 
   // When to stop
   std::int64_t epochs = 5;
+  std::int64_t start_epoch = 0;
   std::int64_t iterations = 0;
   double target_accuracy = 0;
 
@@ -159,6 +162,7 @@ struct RunConfig {
   std::int64_t keep = 2;
   std::int64_t dump_every = 0;
   std::int64_t keep_dumps = 200;
+  bool dump_drop = false;
 
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
@@ -191,8 +195,9 @@ nlohmann::json to_json(const RunConfig& config);
 // Overwrites the fields that `text` names. `text` is a JSON object of settings, or a run.json,
 // whose "config" member is taken. `source` names the text in messages. Throws ConfigError on
 // malformed text, unknown keys (suggesting the nearest) and values out of range; then `config` is
-// unchanged.
-void merge_json(RunConfig& config, std::string_view text, const std::string& source);
+// unchanged. Returns the names of the fields.
+std::vector<std::string> merge_json(RunConfig& config, std::string_view text,
+                                    const std::string& source);
 
 // Families of methods. Gossip: every worker has a model of its own and exchanges with neighbours.
 bool is_gossip(const std::string& method);

@@ -115,12 +115,12 @@ std::chrono::nanoseconds patience(const RunConfig& config) {
 std::unique_ptr<DataSplits> open_data(const RunConfig& config, const SearchPath& search) {
   DataRequest request;
   request.name = config.data;
-  if (!config.data_dir.empty()) request.search.emplace_back(config.data_dir);
-  request.search.insert(request.search.end(), search.begin(), search.end());
+  request.search = config.data_dir.empty() ? search : SearchPath{config.data_dir};
   request.train_skip = config.train_skip;
   request.train_size = config.train_size;
   request.test_size = config.test_size;
   request.augment = config.augment;
+  request.fast_decode = config.fast_decode;
   request.normalize = config.normalize;
   request.image_size = config.image_size;
   request.synthetic_shape = parse_shape(config.synthetic_shape);
@@ -220,7 +220,8 @@ std::int64_t validation_size(const RunConfig& config, const Dataset& train) {
 }
 
 SampleOrder sample_order(const RunConfig& config, const Dataset& train, const WorkerPlace& place,
-                         const OrderStart& start) {
+                         const std::optional<OrderStart>& resumed) {
+  const OrderStart start = resumed.value_or(OrderStart{.epoch = config.start_epoch});
   const TextDataset* text = as_text(train);
   if (text != nullptr && text->columns() != batch_of_all(config, place.size)) {
     throw ConfigError("a text cut into " + std::to_string(text->columns()) +
@@ -342,7 +343,8 @@ std::string common_settings(const RunConfig& config) {
                           "token-file",     "tls-dir",       "insecure",
                           "peer-timeout",   "replay-window", "eval-every",
                           "eval-batch",     "record-every",  "checkpoint-every",
-                          "keep",           "dump-every",    "keep-dumps"}) {
+                          "keep",           "dump-every",    "keep-dumps",
+                          "dump-drop"}) {
     settings.erase(own);
   }
   return settings.dump();
@@ -410,6 +412,7 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   options.evaluation = evaluator_options(config, model, device);
   options.placement = options.evaluation.placement;
   options.total_steps = total_steps(config, order);
+  options.start_epoch = config.start_epoch;
   options.eval_every_epochs = config.eval_every;
   options.checkpoint_every_steps = config.checkpoint_every;
   options.record_every_steps = config.record_every;

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "collectives/membership.h"
@@ -16,7 +17,7 @@
 
 namespace cohort {
 
-// Folders in which data sets are looked for, after --data-dir.
+// Folders in which data sets are looked for when there is no --data-dir.
 using SearchPath = std::vector<std::filesystem::path>;
 
 // Which worker of the run something is built for.
@@ -50,7 +51,7 @@ ReplicaOptions replica_options(const RunConfig& config, const Model& model, at::
 
 // A worker's order; one batch is one step. `start`: where a run that goes on stands.
 SampleOrder sample_order(const RunConfig& config, const Dataset& train, const WorkerPlace& place,
-                         const OrderStart& start = {});
+                         const std::optional<OrderStart>& resumed = std::nullopt);
 
 // How many samples at the end of the training set workers leave alone, for comparisons of their
 // models. Throws ConfigError when too few are left.

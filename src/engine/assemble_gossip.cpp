@@ -36,6 +36,7 @@ GossipSettings gossip_settings(const RunConfig& config) {
                         config.consensus_stepsize + "'");
     }
   }
+  settings.estimates_from_zero = config.estimates_start == "zero";
   settings.overlap = config.overlap;
   return settings;
 }

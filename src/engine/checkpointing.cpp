@@ -1,8 +1,10 @@
 #include "engine/checkpointing.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -37,10 +39,54 @@ DType dtype_of(const at::Tensor& tensor) {
   COHORT_CHECK(false, "a tensor of a type that checkpoints do not know");
 }
 
+at::ScalarType type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return at::kDouble;
+    case DType::kF32:
+      return at::kFloat;
+    case DType::kF16:
+      return at::kHalf;
+    case DType::kBF16:
+      return at::kBFloat16;
+    case DType::kI64:
+      return at::kLong;
+    case DType::kI32:
+      return at::kInt;
+    case DType::kI16:
+      return at::kShort;
+    case DType::kI8:
+      return at::kChar;
+    case DType::kU8:
+      return at::kByte;
+    case DType::kBool:
+      return at::kBool;
+  }
+  COHORT_CHECK(false, "a type of safetensors");
+}
+
+// Whether values of one type mean the same as values of the other. Whole numbers are no weights:
+// those of a quantised model need a scale as well. Counts are whole, also where somebody made all
+// halves.
+bool is_convertible(DType from, const at::Tensor& to) {
+  const at::ScalarType type = type_of(from);
+  if (type == to.scalar_type() || at::isFloatingType(type)) return true;
+  return type != at::kBool && !at::isFloatingType(to.scalar_type());
+}
+
 std::string shape_text(at::IntArrayRef shape) {
   std::vector<std::string> sizes;
   for (const std::int64_t size : shape) sizes.push_back(std::to_string(size));
   return "[" + join(sizes, ", ") + "]";
+}
+
+std::string type_text(DType dtype, at::IntArrayRef shape) {
+  return std::string(dtype_name(dtype)) + shape_text(shape);
+}
+
+bool fits(const TensorView& found, const at::Tensor& value, bool convert) {
+  return at::IntArrayRef(found.shape) == value.sizes() &&
+         (found.dtype == dtype_of(value) || (convert && is_convertible(found.dtype, value)));
 }
 
 // Among the tensors of the state.
@@ -73,22 +119,20 @@ class Saver final : public StateVisitor {
 
 class Loading final : public StateVisitor {
  public:
-  Loading(const SafetensorsFile& file, std::string source, const nlohmann::json& numbers)
-      : file_(file), source_(std::move(source)), numbers_(numbers) {}
+  Loading(const SafetensorsFile& file, std::string source, const nlohmann::json& numbers,
+          bool convert = false)
+      : file_(file), source_(std::move(source)), numbers_(numbers), convert_(convert) {}
 
   void tensor(const std::string& name, const at::Tensor& value) override {
     const TensorView* found = file_.find(name);
     if (found == nullptr) throw FileError(source_ + " has no tensor '" + name + "'");
-    if (found->dtype != dtype_of(value) || at::IntArrayRef(found->shape) != value.sizes()) {
+    if (!fits(*found, value, convert_)) {
       throw FileError(source_ + ": tensor '" + name + "' is " +
-                      std::string(dtype_name(found->dtype)) + shape_text(found->shape) +
-                      ", the model needs " + std::string(dtype_name(dtype_of(value))) +
-                      shape_text(value.sizes()));
+                      type_text(found->dtype, found->shape) + ", the model needs " +
+                      type_text(dtype_of(value), value.sizes()));
     }
     const c10::NoGradGuard no_grad;
-    at::Tensor copy =
-        at::empty(value.sizes(),
-                  value.options().device(at::kCPU).memory_format(at::MemoryFormat::Contiguous));
+    at::Tensor copy = at::empty(value.sizes(), at::TensorOptions().dtype(type_of(found->dtype)));
     if (!found->bytes.empty()) {
       std::memcpy(copy.data_ptr(), found->bytes.data(), found->bytes.size());
     }
@@ -117,6 +161,7 @@ class Loading final : public StateVisitor {
   const SafetensorsFile& file_;
   std::string source_;
   const nlohmann::json& numbers_;
+  bool convert_;
   std::set<std::string> used_;
 };
 
@@ -126,6 +171,17 @@ void visit_model_of(Model& model, Visitor& visitor) {
     visitor.tensor(parameter.name, parameter.value);
   }
   for (Buffer& buffer : model.store().buffers()) visitor.tensor(buffer.name, buffer.value);
+}
+
+// The first few, each on a line of its own.
+std::string first_of(const std::vector<std::string>& lines) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) text += "\n  " + lines[i];
+  if (lines.size() > kMost) {
+    text += "\n  and " + std::to_string(lines.size() - kMost) + " more like these";
+  }
+  return text;
 }
 
 }  // namespace
@@ -204,14 +260,14 @@ void restore(const LoadedCheckpoint& checkpoint, Replica& replica, UpdateMethod&
 
 void restore_model(const SafetensorsFile& file, const std::string& source, Replica& replica) {
   const nlohmann::json none = nlohmann::json::object();
-  Loading loading(file, source, none);
+  Loading loading(file, source, none, /*convert=*/true);
   replica.visit_model(loading);
   loading.expect_nothing_else();
 }
 
 void restore_model(const SafetensorsFile& file, const std::string& source, Model& model) {
   const nlohmann::json none = nlohmann::json::object();
-  Loading loading(file, source, none);
+  Loading loading(file, source, none, /*convert=*/true);
   visit_model_of(model, loading);
   loading.expect_nothing_else();
 }
@@ -219,32 +275,45 @@ void restore_model(const SafetensorsFile& file, const std::string& source, Model
 std::vector<std::string> initialize_from(const std::filesystem::path& path, Model& model) {
   const SafetensorsFile file = SafetensorsFile::open(path);
   const nlohmann::json none = nlohmann::json::object();
-  Loading loading(file, path.string(), none);
+  Loading loading(file, path.string(), none, /*convert=*/true);
   std::vector<std::string> lines;
   std::set<std::string> wanted;
-  std::size_t taken = 0;
+  // Whether the file has it.
   const auto offer = [&](const std::string& name, const at::Tensor& value) {
     wanted.insert(name);
     const TensorView* found = file.find(name);
     if (found == nullptr) {
       lines.push_back("not in " + path.string() + ", stays as initialised: " + name);
-    } else if (found->dtype != dtype_of(value) || at::IntArrayRef(found->shape) != value.sizes()) {
-      lines.push_back("another shape in " + path.string() + ", stays as initialised: " + name +
-                      " " + shape_text(found->shape) + " instead of " + shape_text(value.sizes()));
-    } else {
-      loading.tensor(name, value);
-      ++taken;
+      return false;
     }
+    if (!fits(*found, value, /*convert=*/true)) {
+      lines.push_back("does not fit in " + path.string() + ", stays as initialised: " + name +
+                      " is " + type_text(found->dtype, found->shape) + " instead of " +
+                      type_text(dtype_of(value), value.sizes()));
+      return false;
+    }
+    loading.tensor(name, value);
+    if (value.is_floating_point() && !at::isfinite(value).all().item<bool>()) {
+      throw FileError(path.string() + ": " + name +
+                      " has values that are not numbers or are infinite, and nothing can be "
+                      "learned from there: the training that made it has diverged; take an "
+                      "earlier checkpoint of it, or leave --init out");
+    }
+    return true;
   };
-  for (Parameter& parameter : model.store().parameters()) offer(parameter.name, parameter.value);
+  std::size_t taken = 0;
+  auto& parameters = model.store().parameters();
+  for (Parameter& parameter : parameters) taken += offer(parameter.name, parameter.value) ? 1 : 0;
   for (Buffer& buffer : model.store().buffers()) offer(buffer.name, buffer.value);
   for (const TensorView& tensor : file.tensors()) {
     if (wanted.count(tensor.name) == 0) {
       lines.push_back("the model has no tensor '" + tensor.name + "' of " + path.string());
     }
   }
-  if (taken == 0) {
-    throw FileError(path.string() + " has no tensor that fits this model: is it for another one?");
+  if (2 * taken < parameters.size()) {
+    throw FileError(path.string() + " has only " + std::to_string(taken) + " of the " +
+                    std::to_string(parameters.size()) +
+                    " parameters of this model: is it for another one?" + first_of(lines));
   }
   return lines;
 }

@@ -46,13 +46,15 @@ void restore(const LoadedCheckpoint& checkpoint, Replica& replica, UpdateMethod&
 // What add_carried() was given.
 at::Tensor carried_of(const LoadedCheckpoint& checkpoint);
 
-// The parameters and buffers alone, for evaluation and export.
+// The parameters and buffers alone, for evaluation and export. Other floating-point types than the
+// model's are converted, and whole numbers to other whole numbers.
 void restore_model(const SafetensorsFile& file, const std::string& source, Replica& replica);
 void restore_model(const SafetensorsFile& file, const std::string& source, Model& model);
 
-// Starts from somebody else's weights (`--init`). Every tensor whose name and shape match is taken;
-// the classifier may differ in the number of classes. Returns lines for the user: what was left at
-// its random start, what the file has too much. Throws FileError when nothing matches.
+// Starts from somebody else's weights (`--init`). Every tensor whose name and shape match is taken,
+// converted as above; the classifier may differ in the number of classes. Returns lines for the
+// user: what was left at its random start, what the file has too much. Throws FileError, which says
+// what did not fit, when fewer than half of the parameters get their values from the file.
 std::vector<std::string> initialize_from(const std::filesystem::path& path, Model& model);
 
 // The model as torchvision-named safetensors, which PyTorch users can load.

@@ -108,7 +108,8 @@ class DumpEvaluation {
     }
     const Evaluation result =
         prepared_ ? evaluate(model, *prepared_) : evaluate(model, data_, evaluator);
-    return DumpScore{result.loss, result.top1, seconds};
+    const bool usual = result.samples == options_.usual_samples;
+    return DumpScore{result.loss, result.top1, seconds, usual ? 0 : result.samples};
   }
 
   void keep(const FoundDump& dump, const DumpScore& score) {

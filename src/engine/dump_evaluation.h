@@ -16,9 +16,10 @@
 namespace cohort {
 
 struct DumpEvaluationOptions {
-  int jobs = 1;                   // threads, each with a model of its own and one compute thread
-  std::int64_t most_samples = 0;  // of the data set, the first so many; 0: all
-  bool delete_models = false;     // once they are evaluated
+  int jobs = 1;                    // threads, each with a model of its own and one compute thread
+  std::int64_t most_samples = 0;   // of the data set, the first so many; 0: all
+  std::int64_t usual_samples = 0;  // scores of as many do not say of how many they are
+  bool delete_models = false;      // once they are evaluated
   const std::atomic<bool>* stop = nullptr;  // ends between two models
   // After each model, one call at a time, from any thread. `left` models are still to come.
   std::function<void(const FoundDump&, const DumpScore&, std::int64_t left)> scored = {};

@@ -8,6 +8,7 @@
 #include "collectives/chunks.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/failpoint.h"
 #include "data/text.h"
 #include "engine/carried_state.h"
 #include "engine/classification.h"
@@ -42,10 +43,15 @@ Part part_of(const Dataset& dataset, const WorkerGroup& group, std::int64_t batc
   return part;
 }
 
-ClassificationSums::Values evaluate_part(Model& model, const Dataset& dataset, Part part,
-                                         const EvaluatorOptions& options) {
+struct PartSums {
+  ClassificationSums::Values values;
+  bool stopped = false;
+};
+
+PartSums evaluate_part(Model& model, const Dataset& dataset, Part part,
+                       const EvaluatorOptions& options) {
   ClassificationSums sums;
-  if (part.samples.empty()) return sums.values();
+  if (part.samples.empty()) return {sums.values()};
   const auto count = static_cast<std::int64_t>(part.samples.size());
   const SampleOrder order({.samples = count,
                            .partition = std::move(part.samples),
@@ -56,49 +62,55 @@ ClassificationSums::Values evaluate_part(Model& model, const Dataset& dataset, P
       options.placement.device);
   const AnotherText another(model);
   for (Step step = 0; step < order.steps_per_epoch(); ++step) {
+    COHORT_FAILPOINT("evaluation.batch");
+    if (options.stop != nullptr && *options.stop) return {sums.values(), true};
     const BatchTensors batch = to_tensors(loader.next(), dataset.shape(), options.placement);
     const at::Tensor logits = model.forward(batch.inputs);
     sums.add(classification_loss(model, logits, batch.labels, 0.0), logits, batch.labels);
   }
-  return sums.values();
+  return {sums.values()};
 }
 
 // In the order of the ranks, so that all add up to the same bits.
-ClassificationSums::Values sum_of_all(const ClassificationSums::Values& own,
-                                      const WorkerGroup& group) {
-  using Values = ClassificationSums::Values;
-  static_assert(std::is_trivially_copyable_v<Values>);
-  Values total;
+PartSums sum_of_all(const PartSums& own, const WorkerGroup& group) {
+  static_assert(std::is_trivially_copyable_v<PartSums>);
+  PartSums sum;
+  ClassificationSums::Values& total = sum.values;
   for (const std::string& bytes : group.gather({reinterpret_cast<const char*>(&own), sizeof own})) {
     if (bytes.empty()) continue;  // of one that is lost
-    if (bytes.size() != sizeof(Values)) throw PeerError("a worker sent no evaluation");
-    Values part;
-    std::memcpy(&part, bytes.data(), sizeof part);
+    if (bytes.size() != sizeof(PartSums)) throw PeerError("a worker sent no evaluation");
+    PartSums their;
+    std::memcpy(&their, bytes.data(), sizeof their);
+    const ClassificationSums::Values& part = their.values;
+    sum.stopped = sum.stopped || their.stopped;
     total.loss += part.loss;
     total.top1 += part.top1;
     total.top5 += part.top5;
     total.samples += part.samples;
   }
-  return total;
+  return sum;
 }
 
 }  // namespace
 
-Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions& options,
-                    const WorkerGroup& group) {
+std::optional<Evaluation> try_evaluate(Model& model, const Dataset& dataset,
+                                       const EvaluatorOptions& options, const WorkerGroup& group) {
   Evaluation result;
+  bool stopped = false;
   const bool was_training = model.store().training();
   model.store().set_training(false);
   {
     const StopWatch watch(result.seconds);
     const c10::NoGradGuard no_grad;
-    ClassificationSums::Values values;
+    PartSums sum;
     int present = 0;
     do {  // again with those who are left, when one is lost with its part
       present = group.present();
-      values = sum_of_all(
+      sum = sum_of_all(
           evaluate_part(model, dataset, part_of(dataset, group, options.batch), options), group);
     } while (group.present() < present);
+    stopped = sum.stopped;
+    const ClassificationSums::Values& values = sum.values;
     const auto samples = static_cast<double>(values.samples);
     result.loss = values.loss / samples;
     result.top1 = static_cast<double>(values.top1) / samples;
@@ -106,7 +118,14 @@ Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions
     result.samples = values.samples;
   }
   model.store().set_training(was_training);
-  return result;
+  // All have gathered the same sums, so all decide alike.
+  return stopped ? std::nullopt : std::optional(result);
+}
+
+Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions& options,
+                    const WorkerGroup& group) {
+  COHORT_CHECK(options.stop == nullptr, "an evaluation that may be stopped has perhaps no result");
+  return *try_evaluate(model, dataset, options, group);
 }
 
 }  // namespace cohort

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "core/stoppable_wait.h"
 #include "data/dataset.h"
 #include "engine/batch_tensors.h"
 #include "engine/worker_group.h"
@@ -22,11 +24,17 @@ struct EvaluatorOptions {
   std::int64_t batch = 500;  // not of text, of which all columns are read side by side
   int loader_threads = 1;
   BatchPlacement placement = {};
+  StopFlag stop = nullptr;  // ends an evaluation after the batch under way
 };
 
 // Each worker evaluates its part of the samples (of the columns of a text), and all get the result
 // of the whole. Their models must be equal. The model is in training mode again afterwards if it
-// was before; its parameters and statistics do not change.
+// was before; its parameters and statistics do not change. Without a value where a worker was told
+// to stop before its part was done.
+std::optional<Evaluation> try_evaluate(Model& model, const Dataset& dataset,
+                                       const EvaluatorOptions& options,
+                                       const WorkerGroup& group = {});
+// The same where nobody stops it.
 Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions& options,
                     const WorkerGroup& group = {});
 

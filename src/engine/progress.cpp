@@ -1,16 +1,28 @@
 #include "engine/progress.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
+
+#include "metrics/over_ranks.h"
 
 namespace cohort {
 namespace {
 
 constexpr double kRedrawSeconds = 0.1;
 constexpr double kPlainSeconds = 10;
-constexpr Step kBarWidth = 24;
+constexpr std::size_t kShortestBar = 8;
+constexpr std::size_t kLongestBar = 24;
+constexpr std::size_t kNarrow = 60;  // columns below which there is no bar
+
+std::size_t terminal_columns(std::FILE* out) {
+  winsize size = {};
+  const bool known = ::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col : 80;
+}
 
 // A display that cannot be written to is no reason to stop a run.
 void put(std::FILE* out, const std::string& text) {
@@ -40,6 +52,8 @@ std::string evaluation_text(const EvaluationRecord& record, bool text) {
 // The state both kinds of progress share: where the run is and how fast it goes.
 class Pace {
  public:
+  explicit Pace(const TotalsSink& totals) : totals_(totals) {}
+
   void begin(const ProgressPlan& plan, Step first_step) {
     plan_ = plan;
     first_ = first_step;
@@ -47,39 +61,17 @@ class Pace {
     start_ = Clock::now();
   }
   void step(Step done) { done_ = done; }
-  // The workers' records of the same steps become one.
-  void recorded(const StepRecord& record) {
-    if (record.step != last_.step) {
-      last_ = record;
-      return;
+  // Of at most `width` characters: what matters least is left out.
+  std::string text(std::size_t width = std::string::npos) const {
+    std::vector<Part> parts = all_parts();
+    while (length_of(parts) > width && parts.size() > 1) {
+      parts.erase(std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+        return a.weight > b.weight;
+      }));
     }
-    const auto before = static_cast<double>(last_.samples);
-    const auto added = static_cast<double>(record.samples);
-    last_.loss = (last_.loss * before + record.loss * added) / (before + added);
-    last_.top1 = (last_.top1 * before + record.top1 * added) / (before + added);
-    last_.samples += record.samples;
-  }
-
-  std::string text() const {
-    const Step epochs = (plan_.total_steps + plan_.steps_per_epoch - 1) / plan_.steps_per_epoch;
-    const Step epoch = std::min(done_ / plan_.steps_per_epoch + 1, epochs);
-    std::string text =
-        fmt::format("epoch {}/{}  step {}/{}", epoch, epochs, done_, plan_.total_steps);
-    if (last_.steps > 0) {
-      const double seconds = last_.data_seconds + last_.compute_seconds + last_.exchange_seconds +
-                             last_.update_seconds;
-      text += fmt::format("  loss {:.4f}{}  top-1 {:.1f}%  {:.0f} {}/s  data {:.0f}%", last_.loss,
-                          is_text() ? fmt::format("  perplexity {:.1f}", std::exp(last_.loss)) : "",
-                          100 * last_.top1, static_cast<double>(last_.samples) / seconds,
-                          is_text() ? "words" : "samples", 100 * last_.data_seconds / seconds);
-    }
-    const double elapsed = seconds_between(start_, Clock::now());
-    if (done_ > first_) {
-      const double left = elapsed / static_cast<double>(done_ - first_) *
-                          static_cast<double>(plan_.total_steps - done_);
-      text += "  " + duration_text(left) + " left";
-    }
-    return text;
+    std::string text;
+    for (const Part& part : parts) text += (text.empty() ? "" : kBetween) + part.text;
+    return text.substr(0, width);
   }
 
   bool is_text() const { return plan_.text; }
@@ -89,19 +81,56 @@ class Pace {
   }
 
  private:
+  struct Part {
+    int weight;  // the higher, the longer it stays
+    std::string text;
+  };
+  static constexpr const char* kBetween = "  ";
+
+  static std::size_t length_of(const std::vector<Part>& parts) {
+    std::size_t length = 0;
+    for (const Part& part : parts) length += part.text.size() + (length == 0 ? 0 : 2);
+    return length;
+  }
+
+  std::vector<Part> all_parts() const {
+    const Step epochs = (plan_.total_steps + plan_.steps_per_epoch - 1) / plan_.steps_per_epoch;
+    const Step epoch = std::min(done_ / plan_.steps_per_epoch + 1, epochs);
+    std::vector<Part> parts = {{4, fmt::format("epoch {}/{}", plan_.earlier_epochs + epoch,
+                                               plan_.earlier_epochs + epochs)},
+                               {3, fmt::format("step {}/{}", done_, plan_.total_steps)}};
+    const StepRecord last = totals_.newest();
+    if (last.steps > 0) {
+      const double seconds = std::max(1e-9, training_seconds(last));
+      parts.push_back({5, fmt::format("loss {:.4f}", last.loss)});
+      if (is_text()) parts.push_back({2, fmt::format("perplexity {:.1f}", std::exp(last.loss))});
+      parts.push_back({1, fmt::format("top-1 {:.1f}%", 100 * last.top1)});
+      parts.push_back({6, fmt::format("{:.0f} {}/s", samples_per_second(last),
+                                      is_text() ? "words" : "samples")});
+      parts.push_back({0, fmt::format("data {:.0f}%", 100 * last.data_seconds / seconds)});
+    }
+    if (done_ > first_) {
+      const double left = seconds_between(start_, Clock::now()) /
+                          static_cast<double>(done_ - first_) *
+                          static_cast<double>(plan_.total_steps - done_);
+      parts.push_back({7, duration_text(left) + " left"});
+    }
+    return parts;
+  }
+
   ProgressPlan plan_;
   Step first_ = 0;
   Step done_ = 0;
   Clock::time_point start_;
-  StepRecord last_;
+  const TotalsSink& totals_;
 };
 
 class Bar final : public Progress {
  public:
-  explicit Bar(std::FILE* out) : out_(out) {}
+  Bar(std::FILE* out, const TotalsSink& totals) : out_(out), pace_(totals) {}
 
   void begin(const ProgressPlan& plan, Step first_step) override { pace_.begin(plan, first_step); }
-  void recorded(const StepRecord& record) override { pace_.recorded(record); }
+  void recorded(const StepRecord&) override {}
   void evaluated(const EvaluationRecord& record) override {
     note(evaluation_text(record, pace_.is_text()));
   }
@@ -112,12 +141,9 @@ class Bar final : public Progress {
     const Clock::time_point now = Clock::now();
     if (seconds_between(drawn_, now) < kRedrawSeconds) return;
     drawn_ = now;
-    const auto full = static_cast<std::size_t>(pace_.share() * kBarWidth);
-    std::string bar(full, '=');
-    if (full < kBarWidth) bar += '>';
-    bar.resize(kBarWidth, ' ');
-    // \x1b[K erases what a longer line before left behind; the terminal cuts what is too wide.
-    put(out_, fmt::format("\r\x1b[?7l[{}] {}\x1b[K\x1b[?7h", bar, pace_.text()));
+    // \x1b[K erases what a longer line before left behind. The last column stays free: some
+    // terminals begin a new line there.
+    put(out_, fmt::format("\r\x1b[?7l{}\x1b[K\x1b[?7h", line(terminal_columns(out_) - 1)));
   }
 
   void note(const std::string& line) override {
@@ -126,6 +152,20 @@ class Bar final : public Progress {
   }
 
  private:
+  // The bar gets what the figures leave of the width; where that is little, there is none.
+  std::string line(std::size_t width) const {
+    constexpr std::size_t kFrame = 3;  // brackets and a space
+    const std::string all = pace_.text();
+    const std::size_t room = width > all.size() + kFrame ? width - all.size() - kFrame : 0;
+    const std::size_t bar_width = std::clamp(room, kShortestBar, kLongestBar);
+    if (width < kNarrow) return pace_.text(width);
+    const auto full = static_cast<std::size_t>(pace_.share() * static_cast<double>(bar_width));
+    std::string bar(full, '=');
+    if (full < bar_width) bar += '>';
+    bar.resize(bar_width, ' ');
+    return fmt::format("[{}] {}", bar, pace_.text(width - bar_width - kFrame));
+  }
+
   void erase() { put(out_, fmt::format("\r\x1b[K")); }
 
   std::FILE* out_;
@@ -135,15 +175,14 @@ class Bar final : public Progress {
 
 class Plain final : public Progress {
  public:
-  explicit Plain(std::FILE* out) : out_(out) {}
+  Plain(std::FILE* out, const TotalsSink& totals) : out_(out), pace_(totals) {}
 
   void begin(const ProgressPlan& plan, Step first_step) override {
     pace_.begin(plan, first_step);
     printed_ = Clock::now();
   }
   void step(Step done) override { pace_.step(done); }
-  void recorded(const StepRecord& record) override {
-    pace_.recorded(record);
+  void recorded(const StepRecord&) override {
     const Clock::time_point now = Clock::now();
     if (seconds_between(printed_, now) < kPlainSeconds) return;
     printed_ = now;
@@ -189,9 +228,11 @@ class Silent final : public Progress {
 }  // namespace
 
 std::unique_ptr<Progress> make_silent_progress() { return std::make_unique<Silent>(); }
-std::unique_ptr<Progress> make_progress_bar(std::FILE* out) { return std::make_unique<Bar>(out); }
-std::unique_ptr<Progress> make_plain_progress(std::FILE* out) {
-  return std::make_unique<Plain>(out);
+std::unique_ptr<Progress> make_progress_bar(std::FILE* out, const TotalsSink& totals) {
+  return std::make_unique<Bar>(out, totals);
+}
+std::unique_ptr<Progress> make_plain_progress(std::FILE* out, const TotalsSink& totals) {
+  return std::make_unique<Plain>(out, totals);
 }
 std::unique_ptr<Progress> make_quiet_progress(std::FILE* out) {
   return std::make_unique<Quiet>(out);

@@ -14,13 +14,18 @@ json to_json(const RankReport& report) {
   for (const StepArrivals& step : report.arrivals) {
     arrivals.push_back({step.step, step.data_seconds, step.buckets});
   }
+  json traffic = json::array();
+  for (const Traffic& part : report.traffic) {
+    traffic.push_back({part.sent, part.received, part.wire_sent, part.wire_received});
+  }
   const ClassificationSums::Values& sums = report.sums;
   const StepTimes& times = report.times;
   return {
       {"sums", {sums.loss, sums.top1, sums.top5, sums.samples}},
       {"times",
        {times.data_seconds, times.compute_seconds, times.exchange_seconds, times.update_seconds}},
-      {"traffic", {report.traffic.sent, report.traffic.received}},
+      {"traffic", traffic},
+      {"has_links", report.has_links},
       {"arrivals", arrivals}};
 }
 
@@ -30,7 +35,11 @@ RankReport from_json(const json& document) {
   report.sums = {sums.at(0), sums.at(1), sums.at(2), sums.at(3)};
   const json& times = document.at("times");
   report.times = {times.at(0), times.at(1), times.at(2), times.at(3)};
-  report.traffic = {document.at("traffic").at(0), document.at("traffic").at(1)};
+  for (std::size_t i = 0; i < report.traffic.size(); ++i) {
+    const json& part = document.at("traffic").at(i);
+    report.traffic[i] = {part.at(0), part.at(1), part.at(2), part.at(3)};
+  }
+  report.has_links = document.at("has_links");
   for (const json& step : document.at("arrivals")) {
     report.arrivals.push_back({step.at(0), step.at(1), step.at(2).get<std::vector<double>>()});
   }

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "collectives/collectives.h"
 #include "engine/classification.h"
+#include "engine/traffic_book.h"
 #include "engine/training_step.h"
 #include "engine/worker_group.h"
 #include "methods/arrival_log.h"
@@ -14,7 +14,8 @@ namespace cohort {
 struct RankReport {
   ClassificationSums::Values sums;
   StepTimes times;
-  Traffic traffic;
+  TrafficByPurpose traffic = {};
+  bool has_links = false;  // its wire bytes are known
   std::vector<StepArrivals> arrivals;
 };
 

@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
 #include "metrics/json_lines_sink.h"
 #include "storage/file.h"
+#include "storage/folder.h"
+#include "storage/sha256.h"
 
 namespace cohort {
 namespace {
@@ -28,15 +31,44 @@ void require_simple_name(const std::string& name) {
   }
 }
 
-// True when this call made the folder.
-bool make_folder(const fs::path& path) {
+constexpr const char* kChecksum = "sha256";
+
+std::string checksum_of(const nlohmann::json& document) { return sha256(document.dump()); }
+
+fs::path make_folder(const fs::path& path) {
   std::error_code error;
-  const bool made = fs::create_directory(path, error);
+  remove_tree(path);  // a killed process's, whose number this one has
+  fs::create_directory(path, error);
   if (error) throw_file_error(error.value(), "creating the run directory", path);
-  return made;
+  return path;
+}
+
+// False when `to` is there and has something in it. A folder with nothing in it is taken over.
+bool claims(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return true;
+  if (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) return false;
+  throw_file_error(errno, "creating the run directory", to);
+}
+
+// Whether nothing in it is worth keeping: no record, no checkpoint, nothing that others put there.
+bool is_unused(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "run.json" || name == ".lock") continue;
+    const bool empty = (name == "metrics.jsonl" || name == "checkpoints") && fs::is_empty(entry);
+    if (!empty) return false;
+  }
+  return true;
 }
 
 }  // namespace
+
+struct RunDirectory::Log {
+  explicit Log(fs::path path) : file(std::move(path)) {}
+
+  std::mutex mutex;  // guards the file
+  AppendFile file;
+};
 
 RunDirectory::RunDirectory(fs::path path) : path_(std::move(path)) {}
 
@@ -53,30 +85,47 @@ RunDirectory::~RunDirectory() {
 }
 
 RunDirectory RunDirectory::create(const fs::path& parent, const std::string& name,
-                                  const std::string& stem) {
+                                  const std::string& stem, const nlohmann::json& run_json) {
   require_simple_name(name);
   std::error_code error;
   fs::create_directories(parent, error);
   if (error) throw_file_error(error.value(), "creating the folder for runs", parent);
-  fs::path path;
-  if (!name.empty()) {
-    path = parent / name;
-    if (!make_folder(path)) {
-      throw ConfigError(path.string() +
-                        " exists already: choose another --name, or go on with it "
-                        "by --resume " +
-                        path.string());
-    }
-  } else {
-    for (int number = 1; number <= kMaxNumber; ++number) {
-      path = parent / fmt::format("{}-{:03}", stem, number);
-      if (make_folder(path)) break;
-      if (number == kMaxNumber) throw ConfigError(parent.string() + " is full: give a --name");
-    }
+  const std::string hidden =
+      fmt::format("{}{}-{}", kTemporaryPrefix, name.empty() ? stem : name, ::getpid());
+  RunDirectory run(make_folder(parent / hidden));
+  try {
+    run.lock();
+    run.write_run_json(run_json);
+    run.take_name(parent, name, stem);
+  } catch (...) {
+    remove_tree(run.path_);
+    throw;
   }
-  RunDirectory run(path);
-  run.lock();
   return run;
+}
+
+void RunDirectory::take_name(const fs::path& parent, const std::string& name,
+                             const std::string& stem) {
+  const auto takes = [&](const fs::path& path) {
+    if (!claims(path_, path)) return false;
+    path_ = path;
+    return true;
+  };
+  if (!name.empty()) {
+    const fs::path path = parent / name;
+    if (takes(path)) return;
+    throw ConfigError(path.string() +
+                      " exists already: choose another --name, or go on with it by --resume " +
+                      path.string());
+  }
+  for (int number = 1; number <= kMaxNumber; ++number) {
+    if (takes(parent / numbered(stem, number))) return;
+  }
+  throw ConfigError(parent.string() + " is full: give a --name");
+}
+
+std::string RunDirectory::numbered(const std::string& stem, int number) {
+  return fmt::format("{}-{:03}", stem, number);
 }
 
 RunDirectory RunDirectory::open(const fs::path& path) {
@@ -98,35 +147,54 @@ void RunDirectory::lock() {
 }
 
 void RunDirectory::write_run_json(const nlohmann::json& content) {
-  write_file_atomically(path_ / "run.json", content.dump(2) + "\n");
+  nlohmann::json document = content;
+  document[kChecksum] = checksum_of(content);
+  write_file_atomically(path_ / "run.json", document.dump(2) + "\n");
 }
 
 void RunDirectory::write_summary(const nlohmann::json& content) {
   write_file_atomically(path_ / "summary.json", content.dump(2) + "\n");
 }
 
+void RunDirectory::discard_if_unused() noexcept {
+  try {
+    if (is_unused(path_)) discard_folder(path_);
+  } catch (const std::exception&) {  // it stays
+  }
+}
+
 MetricsSink& RunDirectory::metrics() {
   if (metrics_ == nullptr) {
-    log_ = std::make_unique<AppendFile>(path_ / "metrics.jsonl");
+    log_ = std::make_unique<Log>(path_ / "metrics.jsonl");
     metrics_ = std::make_unique<JsonLinesSink>(
         [log = log_.get()](std::string_view line) {
-          log->append_line(line.substr(0, line.size() - 1));  // it brings its own line feed
-          log->flush();
+          const std::lock_guard lock(log->mutex);
+          log->file.append_line(line.substr(0, line.size() - 1));  // it brings its own line feed
+          log->file.flush();
         },
-        [log = log_.get()] { log->sync(); });
+        [log = log_.get()] {
+          const std::lock_guard lock(log->mutex);
+          log->file.sync();
+        });
   }
   return *metrics_;
 }
 
 void RunDirectory::rewind_metrics(std::uint64_t bytes) {
   metrics();
-  if (log_->size() > bytes) log_->truncate(bytes);
+  const std::lock_guard lock(log_->mutex);
+  if (log_->file.size() > bytes) log_->file.truncate(bytes);
+}
+
+std::uint64_t RunDirectory::metrics_bytes() const {
+  const std::lock_guard lock(log_->mutex);
+  return log_->file.size();
 }
 
 void RunDirectory::mend_metrics() {
   metrics();
   std::ifstream log(path_ / "metrics.jsonl", std::ios::binary);
-  std::uint64_t whole = log_->size();
+  std::uint64_t whole = metrics_bytes();
   const auto ends_a_line = [&] {
     log.seekg(static_cast<std::streamoff>(whole) - 1);
     return log.get() == '\n';
@@ -143,6 +211,16 @@ nlohmann::json read_run_json(const fs::path& path) {
   nlohmann::json document = nlohmann::json::parse(read_text_file(file, kRunJsonLimit), nullptr,
                                                   /*allow_exceptions=*/false);
   if (!document.is_object()) throw ConfigError(file.string() + " is damaged: not a JSON object");
+  if (const auto checksum = document.find(kChecksum); checksum != document.end()) {
+    const nlohmann::json written = *checksum;
+    document.erase(checksum);
+    if (written != checksum_of(document)) {
+      throw ConfigError(
+          file.string() +
+          " is damaged: its checksum does not fit. If it was changed on purpose, delete "
+          "its member \"sha256\"");
+    }
+  }
   return document;
 }
 

@@ -17,10 +17,12 @@ namespace cohort {
 
 class RunDirectory {
  public:
-  // Makes `parent`/`name`; an empty name takes `stem`-001 or the next free number. Throws
-  // ConfigError when a run of that name is there already.
+  // Makes `parent`/`name`; an empty name takes numbered(stem, 1) or the next free number. The
+  // folder appears with its run.json in it; one of that name with nothing in it is taken over.
+  // Throws ConfigError when there is something of that name already.
   static RunDirectory create(const std::filesystem::path& parent, const std::string& name,
-                             const std::string& stem);
+                             const std::string& stem, const nlohmann::json& run_json);
+  static std::string numbered(const std::string& stem, int number);  // `stem`-001
 
   // Opens a run that exists, to go on with it. Throws ConfigError when it is none, or when another
   // process has it open.
@@ -35,9 +37,14 @@ class RunDirectory {
   void write_run_json(const nlohmann::json& content);
   void write_summary(const nlohmann::json& content);
 
-  // metrics.jsonl. Lives as long as this object.
+  // Removes the folder when there is nothing in it but what create() wrote and empty files: of a
+  // run that could not begin. Not to be used afterwards.
+  void discard_if_unused() noexcept;
+
+  // metrics.jsonl. Lives as long as this object. Workers may record while another one asks how long
+  // it is, or rewinds it.
   MetricsSink& metrics();
-  std::uint64_t metrics_bytes() const { return log_->size(); }
+  std::uint64_t metrics_bytes() const;
   // Forgets the records after the first `bytes`, which a run resumed from a checkpoint repeats.
   void rewind_metrics(std::uint64_t bytes);
   // Drops a last line without an end, which a killed process may have left.
@@ -46,14 +53,18 @@ class RunDirectory {
  private:
   explicit RunDirectory(std::filesystem::path path);
   void lock();
+  void take_name(const std::filesystem::path& parent, const std::string& name,
+                 const std::string& stem);
 
   std::filesystem::path path_;
   int lock_ = -1;
-  std::unique_ptr<AppendFile> log_;
+  struct Log;
+  std::unique_ptr<Log> log_;
   std::unique_ptr<MetricsSink> metrics_;
 };
 
-// The run.json of the run at `path`. Throws ConfigError when there is none or it is damaged.
+// The run.json of the run at `path`, without its checksum. Throws ConfigError when there is none or
+// it is damaged. One written before there were checksums has none.
 nlohmann::json read_run_json(const std::filesystem::path& path);
 
 // The configuration of the run at `path`. Throws ConfigError when there is none.

@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "engine/assemble.h"
-#include "engine/divergence.h"
+#include "engine/loss_watch.h"
 #include "engine/training_step.h"
 #include "methods/flat_model.h"
 

@@ -40,11 +40,11 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
     step.run(batch, samples, {i, config.lr}, sums, own.times);
     if (i >= warmup) timing.samples += samples;
   }
+  worker.method().drain(worker.replica());
+  own.traffic[0] = worker.traffic() - before;
   group.any(false);  // and end together
   timing.wall_seconds = seconds_between(start, Clock::now());
   worker.method().settle(worker.replica());
-  const Traffic after = worker.traffic();
-  own.traffic = {after.sent - before.sent, after.received - before.received};
   own.arrivals = worker.arrivals().take();
 
   const std::vector<RankReport> reports = gather_reports(own, group);
@@ -55,8 +55,8 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
     timing.times.compute_seconds += share * report.times.compute_seconds;
     timing.times.exchange_seconds += share * report.times.exchange_seconds;
     timing.times.update_seconds += share * report.times.update_seconds;
-    timing.traffic.sent += report.traffic.sent / reports.size();
-    timing.traffic.received += report.traffic.received / reports.size();
+    timing.traffic.sent += report.traffic[0].sent / reports.size();
+    timing.traffic.received += report.traffic[0].received / reports.size();
     arrivals.push_back(report.arrivals);
   }
   timing.late = find_late(arrivals, group.clock_offsets());

@@ -15,15 +15,10 @@
 #include "engine/averaged_model.h"
 #include "engine/carried_state.h"
 #include "engine/checkpointing.h"
-#include "engine/divergence.h"
 #include "methods/server_log.h"
 
 namespace cohort {
 namespace {
-
-constexpr const char* kWhatToLower =
-    "lower --lr, lower --consensus-stepsize where the method has one, or send more (a finer "
-    "--compressor), or use --method choco";
 
 // JSON has no NaN: the loss of a diverged model is null.
 nlohmann::json to_json(const Evaluation& evaluation) {
@@ -40,17 +35,17 @@ Evaluation evaluation_from(const nlohmann::json& json) {
           json.at("samples"), json.at("seconds")};
 }
 
-void add(StepTimes& total, const StepTimes& part) {
-  total.data_seconds += part.data_seconds;
-  total.compute_seconds += part.compute_seconds;
-  total.exchange_seconds += part.exchange_seconds;
-  total.update_seconds += part.update_seconds;
-}
-
 }  // namespace
 
 Trainer::Trainer(const TrainerParts& parts, const TrainerOptions& options)
-    : parts_(parts), options_(options), start_(Clock::now()) {
+    : parts_(parts),
+      options_(options),
+      start_(Clock::now()),
+      watch_({.classes = options.watched_classes,
+              .may_drift = options.may_drift,
+              .steps_per_epoch = parts.order.steps_per_epoch(),
+              .total_steps = options.total_steps}),
+      traffic_(parts.traffic) {
   outcome_.text = as_text(parts_.train) != nullptr;
 }
 
@@ -128,8 +123,9 @@ bool Trainer::target_reached() const {
 
 TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   start_ = Clock::now();
+  options_.evaluation.stop = &stop;
+  parts_.method.start(parts_.replica);  // a worker that servers refuse records nothing
   event(done_ == 0 ? "start" : "resume", fmt::format("from step {}", done_));
-  parts_.method.start(parts_.replica);
   if (options_.enters) {
     enter();
   } else {
@@ -145,18 +141,21 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
     parts_.outlets.progress->end();  // leaves the terminal in order
     throw;
   }
-  const bool interrupted = stopping_ && done_ < options_.total_steps;
+  record_steps();
+  traffic_.turn_to(TrafficPurpose::kFinish);
+  bool interrupted = stopping_ && done_ < options_.total_steps;
   parts_.method.finish(parts_.replica, interrupted ? Ending::kInterrupted : Ending::kComplete);
   parts_.method.settle(parts_.replica);
   // A person who pressed Ctrl-C waits for the checkpoint, not for an evaluation.
-  if (!interrupted && (!options_.evaluate_when || evaluates_now())) evaluate_now();
+  if (!interrupted && (!options_.evaluate_when || evaluates_now())) interrupted = !evaluate_now();
   if (target_reached()) outcome_.reason = StopReason::kTargetReached;
   if (interrupted) outcome_.reason = StopReason::kInterrupted;
   checkpoint_now(Occasion::kLast);
   outcome_.steps = done_;
   outcome_.epochs = epoch_at(done_);
   outcome_.seconds = now();
-  outcome_.traffic = traffic();
+  outcome_.warning = watch_.verdict();
+  record_traffic(gather_reports(own_report(), parts_.group));
   event(interrupted ? "interrupt" : "finish", fmt::format("after {} steps", done_));
   parts_.outlets.metrics->flush();
   parts_.outlets.progress->end();
@@ -175,6 +174,7 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
   } else {
     stopping_ = parts_.group.any(stop);
   }
+  traffic_.turn_to(TrafficPurpose::kSteps);
   while (done_ < options_.total_steps && !stopping_ && !target_reached() && !finished()) {
     one_step(loader, step);
     if (done_ >= next_agreement_) {
@@ -203,7 +203,7 @@ void Trainer::after_step(TrainingStep& step) {
       options_.record_when ? options_.record_when(done_) : done_ % options_.record_every_steps == 0;
   if (record || evaluation || checkpoint) step.check_losses();  // never save what diverged
   if (record) record_steps();
-  if (evaluation) evaluate_now();
+  if (evaluation && !evaluate_now()) stopping_ = true;
   if (checkpoint) checkpoint_now();
 }
 
@@ -228,7 +228,7 @@ void Trainer::one_step(Loader& loader, TrainingStep& step) {
   StepInfo info{done_, parts_.schedule.at(epoch_at(done_))};
   info.epoch = epoch_at(done_);
   step.run(batch, samples_of_all, info, sums_, times);
-  add(times_, times);
+  times_ += times;
   outcome_.samples_now += samples_of_all * parts_.train.labels_per_sample();
   ++done_;
   ++outcome_.steps_now;
@@ -243,110 +243,15 @@ void Trainer::dump_if_due() {
   if (index % per_epoch % options_.dump_every_steps != 0) return;
   DumpName name;
   name.worker = options_.step.rank;
-  name.epoch = index / per_epoch;
+  name.epoch = options_.start_epoch + index / per_epoch;
   name.batch = index % per_epoch;
   parts_.outlets.dumps->write(name, copy_model(parts_.replica));
 }
 
-void Trainer::record_steps() {
-  if (recorded_ == done_) return;
-  // What the servers say about the last step belongs to this record.
-  if (parts_.server_log != nullptr) parts_.method.before_step(parts_.replica);
-  RankReport own{sums_.values(), times_, {}, {}};
-  const Traffic now = traffic();
-  own.traffic = {now.sent - traffic_.sent, now.received - traffic_.received};
-  traffic_ = now;
-  if (parts_.arrivals != nullptr) own.arrivals = parts_.arrivals->take();
-  const std::vector<RankReport> reports = gather_reports(own, parts_.group);
-  record_ranks(reports);
-  check_divergence(reports);
-  add(outcome_.times, times_);
-  times_ = {};
-  sums_.reset();
-  recorded_ = done_;
-}
-
-// Workers that drift apart may lose everything they learned long before a number overflows.
-void Trainer::check_divergence(const std::vector<RankReport>& reports) {
-  double loss = 0;
-  std::int64_t samples = 0;
-  for (const RankReport& report : reports) {
-    loss += report.sums.loss;
-    samples += report.sums.samples;
-  }
-  if (options_.diverged_loss <= 0 || samples == 0) return;
-  window_.loss += loss;
-  window_.samples += samples;
-  window_.steps += done_ - recorded_;
-  if (window_.steps >= std::max(kStepsToLearn, parts_.order.steps_per_epoch())) {
-    const double mean = window_.loss / static_cast<double>(window_.samples);
-    const double newest = loss / static_cast<double>(samples);
-    if (learned_nothing(options_.diverged_loss, mean) &&
-        learned_nothing(options_.diverged_loss, newest)) {
-      throw RunError(fmt::format(
-          "training diverged: in the last {} steps the mean loss was {:.4g}, as by guessing; {}",
-          window_.steps, mean, kWhatToLower));
-    }
-    window_ = {};
-  }
-  loss /= static_cast<double>(samples);
-  if (first_loss_ == 0) first_loss_ = loss;
-  if (loss <= divergence_limit(options_.diverged_loss, first_loss_)) return;
-  throw RunError(
-      fmt::format("training diverged: the mean loss of the last {} steps is {:.4g}, far above that "
-                  "of guessing; "
-                  "{}",
-                  done_ - recorded_, loss, kWhatToLower));
-}
-
-void Trainer::record_ranks(const std::vector<RankReport>& reports) {
-  if (!tells()) return;
-  std::vector<std::vector<StepArrivals>> arrivals;
-  for (const RankReport& report : reports) arrivals.push_back(report.arrivals);
-  const std::vector<Lateness> late = find_late(arrivals, clock_offsets_);
-  outcome_.late.resize(reports.size());
-  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
-    const RankReport& report = reports[rank];
-    outcome_.late[rank].add(late[rank]);
-    if (report.sums.samples == 0) continue;
-    const auto samples = static_cast<double>(report.sums.samples);
-    StepRecord record;
-    record.time_seconds = now();
-    record.rank = parts_.group.alone() ? options_.step.rank : static_cast<Rank>(rank);
-    record.step = done_;
-    record.epoch = epoch_at(done_);
-    record.loss = report.sums.loss / samples;
-    record.top1 = static_cast<double>(report.sums.top1) / samples;
-    record.top5 = static_cast<double>(report.sums.top5) / samples;
-    record.lr = parts_.schedule.at(epoch_at(done_ - 1));
-    record.samples = report.sums.samples;
-    record.data_seconds = report.times.data_seconds;
-    record.compute_seconds = report.times.compute_seconds;
-    record.exchange_seconds = report.times.exchange_seconds;
-    record.update_seconds = report.times.update_seconds;
-    record.steps = done_ - recorded_;
-    record.bytes_sent = report.traffic.sent;
-    record.bytes_received = report.traffic.received;
-    if (parts_.server_log != nullptr) {
-      const ServerLog::Sums pushes = parts_.server_log->take();
-      if (pushes.pushes > 0) {
-        record.staleness =
-            static_cast<double>(pushes.staleness) / static_cast<double>(pushes.pushes);
-      }
-      record.updates = static_cast<std::int64_t>(parts_.server_log->updates());
-    }
-    if (reports.size() > 1) {
-      record.late_seconds = late[rank].seconds;
-      record.late_data_seconds = late[rank].data_seconds;
-    }
-    parts_.outlets.metrics->record(record);
-    parts_.outlets.progress->recorded(record);
-  }
-}
-
-void Trainer::evaluate_now() {
-  if (parts_.test == nullptr || evaluated_ == done_) return;
+bool Trainer::evaluate_now() {
+  if (parts_.test == nullptr || evaluated_ == done_) return true;
   record_steps();
+  const TrafficBook::Scope scope(traffic_, TrafficPurpose::kEvaluation);
   parts_.group.doing(done_, Phase::kEvaluating);
   parts_.method.settle(parts_.replica);
   std::optional<AveragedModel> average;
@@ -354,7 +259,9 @@ void Trainer::evaluate_now() {
     if (options_.evaluate_each) evaluate_each();
     average.emplace(parts_.replica, parts_.group);
   }
-  const Evaluation result = evaluate(parts_.model, *parts_.test, options_.evaluation, parts_.group);
+  const auto complete = try_evaluate(parts_.model, *parts_.test, options_.evaluation, parts_.group);
+  if (!complete) return false;
+  const Evaluation& result = *complete;
   outcome_.evaluation_seconds += result.seconds;
   outcome_.last = result;
   const bool better = !outcome_.best || (outcome_.text ? result.loss < outcome_.best->loss
@@ -374,46 +281,38 @@ void Trainer::evaluate_now() {
   parts_.outlets.metrics->record(record);
   parts_.outlets.progress->evaluated(record);
   if (best_unsaved_) checkpoint_now();
+  return true;
 }
 
 // Every worker's own model on the whole set.
 void Trainer::evaluate_each() {
-  const Evaluation own = evaluate(parts_.model, *parts_.test, options_.evaluation);
-  const double values[] = {own.loss, own.top1, own.top5, own.seconds};
-  const std::string text(reinterpret_cast<const char*>(values), sizeof values);
+  std::string text;  // nothing of one that was stopped
+  if (const auto own = try_evaluate(parts_.model, *parts_.test, options_.evaluation)) {
+    text.assign(reinterpret_cast<const char*>(&*own), sizeof *own);
+  }
   const std::vector<std::string> all = parts_.group.gather(text);
   if (!tells()) return;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;  // it is lost
-    double theirs[4] = {};
+    if (all[rank].empty()) continue;  // it is lost, or was stopped
+    static_assert(std::is_trivially_copyable_v<Evaluation>);
+    Evaluation theirs;
     if (all[rank].size() != sizeof theirs) throw PeerError("a worker sent no evaluation");
-    std::memcpy(theirs, all[rank].data(), sizeof theirs);
-    const EvaluationRecord record{now(),       static_cast<Rank>(rank),
-                                  done_,       epoch_at(done_),
-                                  "worker",    theirs[0],
-                                  theirs[1],   theirs[2],
-                                  own.samples, theirs[3]};
+    std::memcpy(&theirs, all[rank].data(), sizeof theirs);
+    const EvaluationRecord record{now(),          static_cast<Rank>(rank),
+                                  done_,          epoch_at(done_),
+                                  "worker",       theirs.loss,
+                                  theirs.top1,    theirs.top5,
+                                  theirs.samples, theirs.seconds};
     parts_.outlets.metrics->record(record);
     parts_.outlets.progress->evaluated(record);
   }
 }
 
-Traffic Trainer::traffic() const {
-  if (!parts_.traffic) return {};
-  const Traffic all = parts_.traffic();
-  return {all.sent - apart_.sent, all.received - apart_.received};
-}
-
 std::vector<WorkerState> Trainer::gather_workers() {
-  const Traffic before = traffic();
   const WorkerState for_lost =
       parts_.group.is_first() ? pack_newcomer(parts_.replica, parts_.method) : WorkerState{};
-  auto all = gather_states(pack_worker(parts_.replica, parts_.method), for_lost, *parts_.messages,
-                           parts_.group.leader(), deadline_in(options_.patience));
-  const Traffic after = traffic();
-  apart_.sent += after.sent - before.sent;
-  apart_.received += after.received - before.received;
-  return all;
+  return gather_states(pack_worker(parts_.replica, parts_.method), for_lost, *parts_.messages,
+                       parts_.group.leader(), deadline_in(options_.patience));
 }
 
 void Trainer::restore_workers() {
@@ -421,11 +320,11 @@ void Trainer::restore_workers() {
   unpack_worker(
       scatter_states(std::move(states_), *parts_.messages, deadline_in(options_.patience)),
       parts_.replica, parts_.method, done_);
-  if (parts_.traffic) apart_ = parts_.traffic();
 }
 
 void Trainer::checkpoint_now(Occasion occasion) {
   record_steps();
+  const TrafficBook::Scope scope(traffic_, TrafficPurpose::kCheckpoint);
   const bool best = best_unsaved_ && outcome_.best_step == done_;
   // What was saved before it was evaluated is saved again when it turns out to be the best.
   if (!options_.save_checkpoints || (saved_ == done_ && !best)) return;

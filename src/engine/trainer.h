@@ -17,8 +17,10 @@
 #include "core/types.h"
 #include "data/sample_order.h"
 #include "engine/evaluator.h"
+#include "engine/loss_watch.h"
 #include "engine/progress.h"
 #include "engine/rank_report.h"
+#include "engine/traffic_book.h"
 #include "engine/training_step.h"
 #include "engine/worker_group.h"
 #include "engine/worker_states.h"
@@ -53,6 +55,7 @@ struct TrainerParts {
   ArrivalLog* arrivals = nullptr;              // which the method writes too; may be null
   ServerLog* server_log = nullptr;             // likewise
   std::function<Traffic()> traffic = nullptr;  // of this worker so far
+  bool has_links = false;                      // traffic() knows what they carried
   Transport* messages = nullptr;               // between workers, of gossip
   // Asked once, when the first worker is lost and this one tells of all from now on: with what.
   std::function<TrainerOutlets()> take_over = nullptr;
@@ -63,6 +66,7 @@ struct TrainerOptions {
   BatchPlacement placement;
   EvaluatorOptions evaluation;
   Step total_steps = 0;
+  std::int64_t start_epoch = 0;        // the number of the first one
   std::int64_t eval_every_epochs = 0;  // 0: at the end only
   bool save_checkpoints = true;        // the same for all workers, whoever writes
   Step checkpoint_every_steps = 0;     // 0: at the end of every epoch
@@ -79,8 +83,9 @@ struct TrainerOptions {
   bool evaluate_each = false;      // and evaluate each of them
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a worker that is late
   std::string split = "test";  // the name of the set to evaluate on
-  // A mean training loss above it, and far above the first one, is an error; 0: none is.
-  double diverged_loss = 0;
+  std::size_t watched_classes =
+      0;                       // between which it is a loss to guess: LossWatch; 0: not watched
+  bool may_drift = false;      // likewise: workers may drift apart
   double target_accuracy = 0;  // stop at this top-1 share of the test set; 0: never
   int loader_threads = 1;
 };
@@ -102,7 +107,8 @@ struct TrainingOutcome {
   std::optional<Evaluation> best;
   Step best_step = 0;
   std::vector<Lateness> late;  // by worker, in this sitting; known to the first one only
-  Traffic traffic;             // of this worker, in this sitting
+  Traffic traffic;             // of this worker in steps of this sitting
+  std::string warning;         // that nothing is learned, in words; empty: it is, or not known yet
   bool text = false;           // samples are words, and a loss is the logarithm of a perplexity
 };
 
@@ -117,7 +123,7 @@ class Trainer {
   void resume_at(Step step, const nlohmann::json& engine, const std::string& source);
 
   // Trains until the plan is fulfilled, the target is reached or `stop` is set; the step under way
-  // is finished and a checkpoint written in each case.
+  // is finished and a checkpoint written in each case. An evaluation under way is given up.
   TrainingOutcome run(const std::atomic<bool>& stop);
 
  private:
@@ -130,10 +136,12 @@ class Trainer {
   void enter();
   void after_step(TrainingStep& step);
   void one_step(Loader& loader, TrainingStep& step);
+  RankReport own_report();
   void record_steps();
-  void check_divergence(const std::vector<RankReport>& reports);
+  void watch_loss(const std::vector<RankReport>& reports);
   void record_ranks(const std::vector<RankReport>& reports);
-  void evaluate_now();
+  void record_traffic(const std::vector<RankReport>& reports);
+  bool evaluate_now();  // false: the user stopped it
   void evaluate_each();
   enum class Occasion { kOnTheWay, kLast };
   void checkpoint_now(Occasion occasion = Occasion::kOnTheWay);
@@ -141,10 +149,13 @@ class Trainer {
   bool save(bool best, Occasion occasion);
   std::vector<WorkerState> gather_workers();
   void restore_workers();
-  Traffic traffic() const;  // of the training alone
   void dump_if_due();
   void event(const char* name, const std::string& detail);
   double epoch_at(Step step) const;
+  // Whose report is the n-th one.
+  Rank rank_of(std::size_t report) const {
+    return parts_.group.alone() ? options_.step.rank : static_cast<Rank>(report);
+  }
   double now() const;
   bool target_reached() const;
   bool evaluates_now() const;  // in the course of the run
@@ -169,15 +180,8 @@ class Trainer {
   Clock::time_point start_;
   ClassificationSums sums_;  // since the last record
   StepTimes times_;
-  double first_loss_ = 0;  // the mean over the first record of this sitting; 0: none yet
-  struct Window {
-    double loss = 0;  // summed
-    std::int64_t samples = 0;
-    Step steps = 0;
-  };
-  Window window_;                    // in which something should be learned
-  Traffic traffic_;                  // at the last record
-  Traffic apart_;                    // that was for checkpoints
+  LossWatch watch_;
+  TrafficBook traffic_;
   std::vector<WorkerState> states_;  // of the workers, that the first one goes on from
   std::vector<double> clock_offsets_;
   at::Tensor carried_;  // by recurrent models of all workers: on the way to or from a checkpoint

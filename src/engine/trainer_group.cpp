@@ -34,9 +34,12 @@ Bytes entry_of(const nlohmann::json& document, std::span<const std::byte> rest) 
 }  // namespace
 
 void Trainer::begin_progress() {
-  parts_.outlets.progress->begin(
-      {options_.total_steps, parts_.order.steps_per_epoch(), epoch_at(done_), outcome_.text},
-      done_);
+  parts_.outlets.progress->begin({.total_steps = options_.total_steps,
+                                  .steps_per_epoch = parts_.order.steps_per_epoch(),
+                                  .first_epoch = epoch_at(done_),
+                                  .earlier_epochs = options_.start_epoch,
+                                  .text = outcome_.text},
+                                 done_);
 }
 
 bool Trainer::tells() {
@@ -50,6 +53,12 @@ bool Trainer::tells() {
 }
 
 void Trainer::agree(const std::atomic<bool>& stop) {
+  if (!parts_.group.alone()) {
+    // All are waited for anyway, and what is under way is no part of the agreement.
+    const StopWatch watch(times_.exchange_seconds);
+    parts_.method.drain(parts_.replica);
+  }
+  const TrafficBook::Scope scope(traffic_, TrafficPurpose::kCoordination);
   LivingCollectives::Agreement agreed;
   const auto steps = static_cast<double>(options_.agree_every_steps);
   double wanted = steps;
@@ -93,11 +102,12 @@ void Trainer::note_lost(const std::vector<Rank>& joined) {
 }
 
 void Trainer::welcome(const std::vector<Rank>& joined) {
+  const TrafficBook::Scope scope(traffic_, TrafficPurpose::kStart);
   for (const Rank rank : joined) parts_.method.welcome(parts_.replica, rank);
   if (tells()) {
     const nlohmann::json document = {{"step", done_},           {"recorded", recorded_},
                                      {"saved", saved_},         {"best_unsaved", best_unsaved_},
-                                     {"next", next_agreement_}, {"first_loss", first_loss_},
+                                     {"next", next_agreement_}, {"first_loss", watch_.first_loss()},
                                      {"engine", engine_state()}};
     const Bytes entry = entry_of(document, to_bytes(pack_newcomer(parts_.replica, parts_.method)));
     for (const Rank rank : joined) {
@@ -130,7 +140,7 @@ void Trainer::enter() {
     saved_ = document.at("saved");
     best_unsaved_ = document.at("best_unsaved");
     next_agreement_ = document.at("next");
-    first_loss_ = document.at("first_loss");
+    watch_.begin_from(document.at("first_loss"));
   } catch (const nlohmann::json::exception& error) {
     throw PeerError(std::string("who leads sent an entry that cannot be read: ") + error.what());
   }

@@ -127,10 +127,17 @@ void TrainingStep::check_losses() {
 
 void TrainingStep::check_loss(double loss, const StepInfo& info) const {
   if (std::isfinite(loss)) return;
+  const char* what = std::isnan(loss) ? "not a number" : "infinite";
+  if (info.step == 0 || info.lr == 0) {
+    throw RunError(fmt::format(
+        "the loss is {} at step {}, {}, so the learning rate is not the cause: look for damaged "
+        "inputs with `cohort data verify`, and at the initial weights if --init gave them.",
+        what, info.step, info.step == 0 ? "before any update" : "where --lr is 0"));
+  }
   throw RunError(fmt::format(
       "the loss is {} at step {}: training has diverged. Try a lower --lr (it was {:.4g}), "
       "--warmup-epochs 1, or --clip-norm 1; `cohort data verify` rules out damaged inputs.",
-      std::isnan(loss) ? "not a number" : "infinite", info.step, info.lr));
+      what, info.step, info.lr));
 }
 
 }  // namespace cohort

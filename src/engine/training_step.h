@@ -19,6 +19,13 @@ struct StepTimes {
   double exchange_seconds = 0;  // what the method needed besides the optimizer
   double update_seconds = 0;    // the optimizer
 
+  StepTimes& operator+=(const StepTimes& part) {
+    data_seconds += part.data_seconds;
+    compute_seconds += part.compute_seconds;
+    exchange_seconds += part.exchange_seconds;
+    update_seconds += part.update_seconds;
+    return *this;
+  }
   double total() const {
     return data_seconds + compute_seconds + exchange_seconds + update_seconds;
   }

@@ -16,10 +16,10 @@
 
 #include "core/error.h"
 #include "engine/checkpointing.h"
-#include "engine/divergence.h"
 #include "methods/bucket_exchange.h"
 #include "methods/server_access.h"
 #include "methods/server_log.h"
+#include "topology/registry.h"
 
 namespace cohort {
 namespace {
@@ -81,6 +81,9 @@ std::exception_ptr run_one(Membership& member,
   } catch (const PeerError& error) {
     member.leave(error.what());  // who is at fault, not who noticed
     return std::current_exception();
+  } catch (const InterruptedError& error) {
+    leave(error.what());
+    return std::current_exception();
   } catch (const ConfigError& error) {
     leave(error.what());
     return std::current_exception();  // what to change, whoever noticed
@@ -102,18 +105,22 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
     : member_(member),
       patience_(patience(config)),
       in_step_(keeps_workers_in_step(config.method)),
-      averages_(models_are_averaged(config.method)),
       model_(build_model(config, *data.train, initial_weights(member))),
-      order_(sample_order(config, *data.train, place_of(member),
-                          setup.resume == nullptr ? OrderStart{} : setup.resume->start)),
+      order_(sample_order(
+          config, *data.train, place_of(member),
+          setup.resume == nullptr ? std::nullopt : std::optional(setup.resume->start))),
       options_(trainer_options(config, *model_, order_, place_of(member))),
       schedule_(build_schedule(config, order_, member.rank)) {
   check_partition(config, member.size, setup.resume);
-  if (workers_have_own_state(config.method)) {
-    options_.diverged_loss = far_above_guessing(data.train->class_names().size());
-  }
+  options_.watched_classes = data.train->class_names().size();
+  options_.may_drift = workers_have_own_state(config.method);
   if (member.rank == 0 && !config.init.empty() && setup.resume == nullptr) {
     notes_ = initialize_from(config.init, *model_);
+  }
+  if (models_are_averaged(config.method) && member.size > 1) {
+    if (std::string remark = remark_on(config.topology, member.size); !remark.empty()) {
+      notes_.push_back("note: " + std::move(remark));
+    }
   }
   replica_ = std::make_unique<Replica>(
       *model_, replica_options(config, *model_, worker_device(config, place_of(member))));
@@ -144,12 +151,16 @@ WorkerGroup Worker::group() {
 }
 
 Traffic Worker::traffic() const {
-  if (server_log_) return {server_log_->sent(), server_log_->received()};
+  if (server_log_) return server_log_->traffic();
   if (member_.size == 1) return {};
-  if (averages_) return member_.message_traffic();  // the rest is not for training
-  const Traffic control = member_.control->traffic();
-  const Traffic gradients = member_.gradients->traffic();
-  return {control.sent + gradients.sent, control.received + gradients.received};
+  Traffic all =
+      member_.control->traffic() + member_.gradients->traffic() + member_.message_traffic();
+  if (member_.links) {
+    const Traffic links = member_.links->read();
+    all.wire_sent = links.wire_sent;
+    all.wire_received = links.wire_received;
+  }
+  return all;
 }
 
 TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progress& progress) {
@@ -165,6 +176,7 @@ TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progres
           .arrivals = member_.size == 1 || !in_step_ ? nullptr : &arrivals_,
           .server_log = server_log_.get(),
           .traffic = [this] { return traffic(); },
+          .has_links = server_log_ != nullptr || member_.links != nullptr,
           .messages = member_.messages.get()};
 }
 

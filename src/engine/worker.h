@@ -59,7 +59,7 @@ class Worker {
   const TrainerOptions& options() const { return options_; }
   ArrivalLog& arrivals() { return arrivals_; }
   WorkerGroup group();
-  // Bytes between ranks so far, on both channels.
+  // Between this worker and all others, or its servers, so far.
   Traffic traffic() const;
   // What --init left at its random start or had too much: lines for the user.
   const std::vector<std::string>& notes() const { return notes_; }
@@ -70,8 +70,7 @@ class Worker {
  private:
   Membership& member_;
   std::chrono::nanoseconds patience_;
-  bool in_step_;   // with the other workers
-  bool averages_;  // their models: gossip
+  bool in_step_;  // with the other workers
   ArrivalLog arrivals_;
   std::unique_ptr<ServerLog> server_log_;
   std::unique_ptr<const ServerAccess> servers_;  // null for methods without

@@ -171,6 +171,54 @@ TEST(InitializeFrom, ReportsWhatIsMissingAndWhatIsTooMuch) {
   EXPECT_THAT(lines, testing::Contains(HasSubstr("conv.bias")));
 }
 
+// The model's tensors as another type in a file.
+void save_as(at::ScalarType floats, at::ScalarType counts, Model& model,
+             const std::filesystem::path& path) {
+  std::vector<at::Tensor> kept;
+  std::vector<TensorView> views;
+  const auto type_name = [](at::ScalarType type) {
+    return type == at::kHalf       ? DType::kF16
+           : type == at::kBFloat16 ? DType::kBF16
+           : type == at::kDouble   ? DType::kF64
+           : type == at::kInt      ? DType::kI32
+                                   : DType::kI64;
+  };
+  for (const auto& [name, value] : weights_of(model)) {
+    kept.push_back(value.to(value.is_floating_point() ? floats : counts).contiguous());
+    views.push_back(
+        {name,
+         type_name(kept.back().scalar_type()),
+         kept.back().sizes().vec(),
+         {static_cast<const std::byte*>(kept.back().data_ptr()), kept.back().nbytes()}});
+  }
+  save_safetensors(path, views);
+}
+
+TEST(InitializeFrom, ConvertsOtherFloatingPointTypes) {
+  TemporaryFolder folder;
+  NoisyModel source(5);
+  for (const auto& [floats, counts] :
+       {std::pair(at::kHalf, at::kInt), std::pair(at::kBFloat16, at::kBFloat16),
+        std::pair(at::kDouble, at::kLong), std::pair(at::kHalf, at::kHalf)}) {
+    save_as(floats, counts, source, folder / "m");
+    NoisyModel target(6);
+    EXPECT_TRUE(initialize_from(folder / "m", target).empty()) << floats;
+    const auto expected = weights_of(source);
+    for (const auto& [name, value] : weights_of(target)) {
+      EXPECT_TRUE(value.equal(expected.at(name).to(floats).to(value.scalar_type()))) << name;
+    }
+  }
+}
+
+TEST(InitializeFrom, RefusesAFileOfWhichLittleFitsAndSaysWhatDidNot) {
+  TemporaryFolder folder;
+  NoisyModel model(5);
+  save_as(at::kInt, at::kInt, model, folder / "m");  // as if quantised
+  EXPECT_THAT(file_error([&] { initialize_from(folder / "m", model); }),
+              AllOf(HasSubstr("has only 0 of the"), HasSubstr("conv.weight is I32["),
+                    HasSubstr("instead of F32[")));
+}
+
 TEST(InitializeFrom, RefusesAFileOfWhichNothingFits) {
   TemporaryFolder folder;
   const std::vector<float> values(4);

@@ -3,39 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <mutex>
+#include <memory>
 
+#include "engine/counting_dataset.h"
 #include "engine/small_training.h"
 
 namespace cohort::test {
 namespace {
 
+using testing::AllOf;
 using testing::Each;
-
-// Counts how often each sample is read.
-class CountingDataset final : public Dataset {
- public:
-  explicit CountingDataset(std::int64_t size)
-      : images_(small_images(size)), reads_(static_cast<std::size_t>(size)) {}
-
-  std::int64_t size() const override { return images_.size(); }
-  SampleShape shape() const override { return images_.shape(); }
-  const std::vector<std::string>& class_names() const override { return images_.class_names(); }
-  std::int64_t label(std::int64_t index) const override { return images_.label(index); }
-  void read(std::int64_t index, std::uint64_t augmentation, std::span<float> out) const override {
-    {
-      const std::lock_guard lock(mutex_);
-      ++reads_[static_cast<std::size_t>(index)];
-    }
-    images_.read(index, augmentation, out);
-  }
-  const std::vector<int>& reads() const { return reads_; }
-
- private:
-  ArrayDataset images_;
-  mutable std::mutex mutex_;  // guards reads_
-  mutable std::vector<int> reads_;
-};
+using testing::SizeIs;
 
 EvaluatorOptions in_batches_of(std::int64_t batch, int loader_threads = 1) {
   EvaluatorOptions options;
@@ -47,10 +25,10 @@ EvaluatorOptions in_batches_of(std::int64_t batch, int loader_threads = 1) {
 TEST(Evaluator, ReadsEverySampleOnceAlsoWhenTheLastBatchIsShort) {
   PlainModel model;
   for (const std::int64_t size : {1, 15, 16, 17, 33}) {
-    const CountingDataset data(size);
+    const CountingDataset data(std::make_unique<ArrayDataset>(small_images(size)));
     const Evaluation result = evaluate(model, data, in_batches_of(16, 2));
     EXPECT_EQ(result.samples, size);
-    EXPECT_THAT(data.reads(), Each(1)) << size;
+    EXPECT_THAT(data.reads(), AllOf(SizeIs(size), Each(1)));
   }
 }
 

@@ -28,9 +28,9 @@ std::string text_of(const fs::path& path) { return read_text_file(path, 1 << 20)
 
 TEST(RunDirectory, CountsUpTheRunsOfOneStem) {
   TemporaryFolder folder;
-  const RunDirectory first = RunDirectory::create(folder / "runs", "", "lenet-mnist");
-  const RunDirectory second = RunDirectory::create(folder / "runs", "", "lenet-mnist");
-  const RunDirectory other = RunDirectory::create(folder / "runs", "", "vgg11-mnist");
+  const RunDirectory first = RunDirectory::create(folder / "runs", "", "lenet-mnist", {});
+  const RunDirectory second = RunDirectory::create(folder / "runs", "", "lenet-mnist", {});
+  const RunDirectory other = RunDirectory::create(folder / "runs", "", "vgg11-mnist", {});
   EXPECT_EQ(first.path(), folder / "runs" / "lenet-mnist-001");
   EXPECT_EQ(second.path(), folder / "runs" / "lenet-mnist-002");
   EXPECT_EQ(other.path(), folder / "runs" / "vgg11-mnist-001");
@@ -38,27 +38,57 @@ TEST(RunDirectory, CountsUpTheRunsOfOneStem) {
 
 TEST(RunDirectory, RefusesANameThatIsTakenOrNoName) {
   TemporaryFolder folder;
-  EXPECT_EQ(RunDirectory::create(folder.path(), "mine", "x").path(), folder / "mine");
-  EXPECT_THAT(refusal([&] { RunDirectory::create(folder.path(), "mine", "x"); }),
+  EXPECT_EQ(RunDirectory::create(folder.path(), "mine", "x", {}).path(), folder / "mine");
+  EXPECT_THAT(refusal([&] { RunDirectory::create(folder.path(), "mine", "x", {}); }),
               HasSubstr("--resume"));
   for (const char* name : {"a/b", "..", "."}) {
-    EXPECT_THAT(refusal([&] { RunDirectory::create(folder.path(), name, "x"); }),
+    EXPECT_THAT(refusal([&] { RunDirectory::create(folder.path(), name, "x", {}); }),
                 HasSubstr("--runs-dir"))
         << name;
   }
 }
 
+TEST(RunDirectory, AppearsWithItsDescriptionAndTakesOverAnEmptyFolder) {
+  TemporaryFolder folder;
+  fs::create_directory(folder / "mine");
+  const RunDirectory run = RunDirectory::create(folder.path(), "mine", "x", {{"id", "7"}});
+  EXPECT_EQ(read_run_json(folder / "mine").at("id"), "7");
+  std::vector<fs::path> all(fs::directory_iterator(folder.path()), fs::directory_iterator());
+  EXPECT_EQ(all, std::vector{folder / "mine"}) << "nothing is left beside it";
+  EXPECT_THAT(refusal([&] { RunDirectory::create(folder.path(), "mine", "x", {}); }),
+              HasSubstr("exists already"));
+  all.assign(fs::directory_iterator(folder.path()), fs::directory_iterator());
+  EXPECT_EQ(all, std::vector{folder / "mine"});
+}
+
+TEST(RunDirectory, IsDiscardedOnlyWhenNothingHappenedInIt) {
+  TemporaryFolder folder;
+  RunDirectory unused = RunDirectory::create(folder.path(), "a", "x", {});
+  unused.metrics();
+  unused.discard_if_unused();
+  EXPECT_FALSE(fs::exists(folder / "a"));
+  RunDirectory used = RunDirectory::create(folder.path(), "b", "x", {});
+  used.metrics().record(EventRecord{.event = "start"});
+  used.metrics().flush();
+  used.discard_if_unused();
+  EXPECT_TRUE(fs::exists(folder / "b" / "run.json"));
+  RunDirectory foreign = RunDirectory::create(folder.path(), "c", "x", {});
+  std::ofstream(folder / "c" / "notes.txt") << "mine";
+  foreign.discard_if_unused();
+  EXPECT_TRUE(fs::exists(folder / "c" / "notes.txt"));
+}
+
 TEST(RunDirectory, CannotBeMadeBelowAFile) {
   TemporaryFolder folder;
   std::ofstream(folder / "file") << "text";
-  EXPECT_THAT(file_error([&] { RunDirectory::create(folder / "file" / "runs", "", "x"); }),
+  EXPECT_THAT(file_error([&] { RunDirectory::create(folder / "file" / "runs", "", "x", {}); }),
               HasSubstr("file"));
 }
 
 TEST(RunDirectory, BelongsToOneAtATime) {
   TemporaryFolder folder;
   {
-    RunDirectory run = RunDirectory::create(folder.path(), "r", "x");
+    RunDirectory run = RunDirectory::create(folder.path(), "r", "x", {});
     run.write_run_json({{"config", nlohmann::json::object()}});
     EXPECT_THAT(refusal([&] { RunDirectory::open(folder / "r"); }), HasSubstr("in use"));
     const RunDirectory moved = std::move(run);
@@ -80,21 +110,21 @@ TEST(RunDirectory, GivesBackTheConfigurationItWasGiven) {
   config.model = "resnet20";
   config.lr = 0.1 + 0.2;  // not a short decimal
   config.lr_milestones = {1.5, 2};
-  RunDirectory run = RunDirectory::create(folder.path(), "r", "x");
+  RunDirectory run = RunDirectory::create(folder.path(), "r", "x", {});
   run.write_run_json({{"config", to_json(config)}, {"host", "h"}});
   EXPECT_EQ(read_run_config(folder / "r"), config);
 }
 
 TEST(RunDirectory, SaysWhatIsWrongWithADamagedConfiguration) {
   TemporaryFolder folder;
-  RunDirectory run = RunDirectory::create(folder.path(), "r", "x");
+  RunDirectory run = RunDirectory::create(folder.path(), "r", "x", {});
   std::ofstream(folder / "r" / "run.json") << "{\"config\": {\"model\"";
   EXPECT_THAT(refusal([&] { read_run_config(folder / "r"); }), HasSubstr("run.json"));
 }
 
 TEST(RunDirectory, RewindsTheRecordsThatWillComeAgain) {
   TemporaryFolder folder;
-  RunDirectory run = RunDirectory::create(folder.path(), "r", "x");
+  RunDirectory run = RunDirectory::create(folder.path(), "r", "x", {});
   run.metrics().record(EventRecord{.event = "start"});
   run.metrics().flush();
   const std::uint64_t bytes = run.metrics_bytes();
@@ -113,7 +143,7 @@ TEST(RunDirectory, RewindsTheRecordsThatWillComeAgain) {
 
 TEST(RunDirectory, WritesOneJsonObjectALine) {
   TemporaryFolder folder;
-  RunDirectory run = RunDirectory::create(folder.path(), "r", "x");
+  RunDirectory run = RunDirectory::create(folder.path(), "r", "x", {});
   run.metrics().record(StepRecord{.step = 1});
   run.metrics().record(EventRecord{.event = "a\nb"});
   run.write_summary({{"steps", 1}});

@@ -33,12 +33,12 @@ void expect_equal_bits(const State& a, const State& b) {
   }
 }
 
-struct Case {
+struct OptimizerAndLayout {
   std::string optimizer;
   bool channels_last;
 };
 
-class ResumedRun : public testing::TestWithParam<Case> {
+class ResumedRun : public testing::TestWithParam<OptimizerAndLayout> {
  protected:
   SmallTrainingOptions options() const {
     return {.replica = replica_with(GetParam().optimizer, GetParam().channels_last),
@@ -52,13 +52,13 @@ class ResumedRun : public testing::TestWithParam<Case> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Optimizers, ResumedRun,
-                         testing::Values(Case{"sgd", false}, Case{"sgd", true}, Case{"adam", false},
-                                         Case{"adamw", true}),
-                         [](const auto& each) {
-                           return each.param.optimizer +
-                                  (each.param.channels_last ? "_channels_last" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Optimizers, ResumedRun,
+    testing::Values(OptimizerAndLayout{"sgd", false}, OptimizerAndLayout{"sgd", true},
+                    OptimizerAndLayout{"adam", false}, OptimizerAndLayout{"adamw", true}),
+    [](const auto& each) {
+      return each.param.optimizer + (each.param.channels_last ? "_channels_last" : "");
+    });
 
 TEST_P(ResumedRun, EqualsAnUninterruptedOneBitForBit) {
   const State expected = straight();

@@ -90,12 +90,15 @@ TEST(Trainer, WhenToldToStopFinishesTheStepAndSaves) {
   EXPECT_THAT(event_names(training.metrics), Contains("interrupt"));
 }
 
-TEST(Trainer, ToldToStopAfterTheLastStepHasFinished) {
+TEST(Trainer, ToldToStopAfterTheLastStepSavesItAndLeavesTheEvaluationToResume) {
+  TemporaryFolder folder;
+  CheckpointStore store(folder.path(), 2);
   SmallTraining training;
   training.progress.on_step = [&](Step done) { training.stop = done == 40; };
-  const TrainingOutcome outcome = training.run();
-  EXPECT_EQ(outcome.reason, StopReason::kFinished);
-  EXPECT_TRUE(outcome.last);
+  const TrainingOutcome outcome = training.run(&store);
+  EXPECT_EQ(outcome.reason, StopReason::kInterrupted);
+  EXPECT_EQ(store.load_latest({})->step, 40);
+  EXPECT_FALSE(outcome.last);
 }
 
 TEST(Trainer, RecordsCoverEveryStepOnceWithTimesThatAddUp) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/patience.h"
 #include "engine/worker_runs.h"
 
 namespace cohort::test {
@@ -10,12 +11,12 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Case {
+struct MethodAndWorkers {
   std::string method;
   int workers;
 };
 
-class ManyWorkers : public testing::TestWithParam<Case> {
+class ManyWorkers : public testing::TestWithParam<MethodAndWorkers> {
  protected:
   // The same run by these workers and by one; `change` sets what differs from small_run().
   void expect_equal_to_one(std::int64_t batch_of_all,
@@ -41,16 +42,16 @@ class ManyWorkers : public testing::TestWithParam<Case> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Sizes, ManyWorkers,
-                         testing::Values(Case{"all-reduce", 2}, Case{"all-reduce", 3},
-                                         Case{"all-reduce", 4}, Case{"all-reduce", 8},
-                                         Case{"data-parallel", 2}, Case{"data-parallel", 3},
-                                         Case{"data-parallel", 4}, Case{"data-parallel", 8}),
-                         [](const auto& each) {
-                           return (each.param.method == "all-reduce" ? "all_reduce_"
-                                                                     : "data_parallel_") +
-                                  std::to_string(each.param.workers);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, ManyWorkers,
+    testing::Values(MethodAndWorkers{"all-reduce", 2}, MethodAndWorkers{"all-reduce", 3},
+                    MethodAndWorkers{"all-reduce", 4}, MethodAndWorkers{"all-reduce", 8},
+                    MethodAndWorkers{"data-parallel", 2}, MethodAndWorkers{"data-parallel", 3},
+                    MethodAndWorkers{"data-parallel", 4}, MethodAndWorkers{"data-parallel", 8}),
+    [](const auto& each) {
+      return (each.param.method == "all-reduce" ? "all_reduce_" : "data_parallel_") +
+             std::to_string(each.param.workers);
+    });
 
 TEST_P(ManyWorkers, EqualOneWithTheWholeBatch) {
   // 101 = 4 * 24 + 5: the last batch is uneven, and some of eight workers get none of it.
@@ -337,7 +338,7 @@ TEST(AWorkerThatThrows, EndsAllOthersWithItsMessage) {
     } catch (const RunError& error) {
       EXPECT_THAT(error.what(), HasSubstr("out of coffee"));  // the cause, not its echo
     }
-    EXPECT_LT(seconds_between(start, Clock::now()), 10);
+    EXPECT_LT(seconds_between(start, Clock::now()), patiently(10));
     for (const std::string& message : heard) EXPECT_THAT(message, HasSubstr("out of coffee"));
     EXPECT_THAT(heard[1], HasSubstr("rank " + std::to_string(failing)));
     EXPECT_THAT(heard[1], HasSubstr("step"));
@@ -353,7 +354,7 @@ TEST(AWorkerThatThrows, WhileItIsBuiltEndsAllOthersToo) {
   EXPECT_THROW(run_workers(config, *data, members, nullptr,
                            [](Worker& worker) { worker.method().start(worker.replica()); }),
                FileError);
-  EXPECT_LT(seconds_between(start, Clock::now()), 10);
+  EXPECT_LT(seconds_between(start, Clock::now()), patiently(10));
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+#include "config/async_momentum.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace cohort {
+
+std::string adapt_momentum(RunConfig& config) {
+  const bool asynchronous = config.method == "parameter-server" && config.server_mode != "sync";
+  // Nesterov's form is a choice of momentum, and needs some.
+  if (!asynchronous || config.workers < 2 || config.optimizer != "sgd" || config.nesterov)
+    return "";
+  const double implicit = 1 - 1 / static_cast<double>(config.workers);
+  const double usual = config.momentum;
+  config.momentum = std::round(1e3 * std::max(0.0, usual - implicit)) / 1e3;
+  const auto text = [](double value) {
+    std::string digits = std::to_string(value);
+    digits.erase(digits.find_last_not_of('0') + 1);
+    if (digits.back() == '.') digits.pop_back();
+    return digits;
+  };
+  return "momentum " + text(config.momentum) + " instead of " + text(usual) +
+         ", because updates of " + std::to_string(config.workers) +
+         " workers without order act like momentum themselves; --momentum sets it";
+}
+
+}  // namespace cohort

@@ -1,0 +1,53 @@
+#include "config/async_momentum.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cohort {
+namespace {
+
+using testing::HasSubstr;
+
+RunConfig asynchronous(int workers) {
+  RunConfig config;
+  config.method = "parameter-server";
+  config.server_mode = "async";
+  config.workers = workers;
+  return config;
+}
+
+TEST(AsyncMomentum, MakesTheUsualOneTogetherWithThatOfAsynchrony) {
+  const std::pair<int, double> expected[] = {{2, 0.4}, {3, 0.233}, {4, 0.15}, {8, 0.025}, {64, 0}};
+  for (const auto& [workers, momentum] : expected) {
+    for (const char* mode : {"async", "ssp"}) {
+      RunConfig config = asynchronous(workers);
+      config.server_mode = mode;
+      EXPECT_THAT(adapt_momentum(config), HasSubstr("instead of 0.9"));
+      EXPECT_DOUBLE_EQ(config.momentum, momentum) << workers;
+    }
+  }
+}
+
+TEST(AsyncMomentum, LeavesEverythingElseAlone) {
+  const auto unchanged = [](RunConfig config) {
+    const RunConfig before = config;
+    EXPECT_EQ(adapt_momentum(config), "");
+    EXPECT_EQ(config, before);
+  };
+  unchanged(asynchronous(1));
+  RunConfig config = asynchronous(2);
+  config.server_mode = "sync";
+  unchanged(config);
+  config = asynchronous(2);
+  config.optimizer = "adam";
+  unchanged(config);
+  config = asynchronous(2);
+  config.nesterov = true;
+  unchanged(config);
+  config = asynchronous(2);
+  config.method = "all-reduce";
+  unchanged(config);
+}
+
+}  // namespace
+}  // namespace cohort
