@@ -6,6 +6,7 @@
 // canvas: the layout must not depend on the format, so charts use text_width() of report/text.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -44,6 +45,10 @@ struct Colour {
   friend bool operator==(const Colour&, const Colour&) = default;
 };
 
+inline constexpr Colour kInk = {34, 34, 34};
+inline constexpr Colour kQuiet = {100, 100, 100};  // of what stands beside the data
+inline constexpr Colour kWhite = {255, 255, 255};
+
 struct Stroke {
   Colour colour;
   double width = 1;
@@ -80,5 +85,10 @@ class Canvas {
 
 // Something that can be drawn on any canvas.
 using Drawing = std::function<void(Canvas&)>;
+
+inline void draw_line(Canvas& canvas, Point from, Point to, const Stroke& stroke) {
+  const std::array<Point, 2> ends = {from, to};
+  canvas.polyline(ends, stroke);
+}
 
 }  // namespace cohort

@@ -14,21 +14,13 @@ namespace {
 using detail::kTextGap;
 using detail::kTickSize;
 
-constexpr Colour kInk = {34, 34, 34};
-constexpr Colour kQuiet = {100, 100, 100};
 constexpr Colour kAxisLine = {140, 140, 140};
 constexpr Colour kGridLine = {228, 228, 228};
-constexpr Colour kWhite = {255, 255, 255};
 constexpr double kMarkerRadius = 3.6;
 constexpr double kMarkersACurve = 12;
 
 // Lines one unit wide are sharp when they stand between units.
 double sharp(double place) { return std::floor(place) + 0.5; }
-
-void draw_line(Canvas& canvas, Point from, Point to, const Stroke& stroke) {
-  const std::array<Point, 2> ends = {from, to};
-  canvas.polyline(ends, stroke);
-}
 
 // One part of a curve without gaps, in places.
 using Part = std::vector<Point>;

@@ -1,6 +1,8 @@
 #include "report/conclusion.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -25,7 +27,7 @@ std::string basis(const Evidence& evidence, const std::vector<Contender>& conten
     text += " Each setting was run " +
             (fewest == most ? std::to_string(most)
                             : std::to_string(fewest) + " to " + std::to_string(most)) +
-            " times; accuracies of a setting are means over these runs.";
+            " times; accuracies of a setting are means over these runs ± their standard deviation.";
   } else if (evidence.runs.size() > 1) {
     text +=
         " Each setting was run once: how much of a difference is due to chance in training "
@@ -49,16 +51,13 @@ std::string best(const Evidence& evidence, const std::vector<Contender>& contend
   const Contender& first = contenders.front();
   std::string text = std::string(contenders.size() > 1 ? "The highest" : "The") + " final " +
                      evaluated_on(evidence.runs) + " accuracy (" + what_counts(evidence) + ") is " +
-                     percent(first.top1.mean) + ": " + first.name;
-  if (first.top1.count > 1) {
-    text += " (standard deviation " + fixed_number(100 * first.top1.deviation, 2) + " points)";
-  }
+                     percent(first.top1) + ": " + first.name;
   if (contenders.size() < 2) return text + ".";
   const Contender& second = contenders[1];
   const double difference = first.top1.mean - second.top1.mean;
   const double error = error_of_difference(first, second);
   text += ". It is " + fixed_number(100 * difference, 2) + " points above the next, " +
-          second.name + " (" + percent(second.top1.mean) + ")";
+          second.name + " (" + percent(second.top1) + ")";
   if (error == 0) return text + ".";
   return text + "; the standard error of that difference is " + fixed_number(100 * error, 2) +
          " points, so it is " + (significantly_above(first, second) ? "" : "not ") + "significant.";
@@ -70,7 +69,7 @@ std::string lower_ones(const std::vector<Contender>& contenders) {
   std::vector<std::string> lower;
   for (const Contender& each : contenders) {
     if (significantly_above(first, each)) {
-      lower.push_back(each.name + " (" + percent(each.top1.mean) + ")");
+      lower.push_back(each.name + " (" + percent(each.top1) + ")");
     }
   }
   if (lower.empty()) {
@@ -110,10 +109,10 @@ std::vector<std::string> by_settings(const Evidence& evidence,
   const std::size_t inner = wanted.back();
   std::vector<std::string> sentences;
   for (const std::string& value : outer) {
-    std::map<std::string, double, decltype(&natural_less)> means(&natural_less);
+    std::map<std::string, Spread, decltype(&natural_less)> means(&natural_less);
     for (const Contender& each : contenders) {
       if (wanted.size() == 2 && each.repetition.values[0] != value) continue;
-      means[each.repetition.values[inner]] = each.top1.mean;
+      means[each.repetition.values[inner]] = each.top1;
     }
     std::vector<std::string> parts;
     parts.reserve(means.size());
@@ -193,26 +192,79 @@ std::string labels_where(const Evidence& evidence, bool (*is_so)(const RunResult
   return listed(labels);
 }
 
-std::string speed(const Evidence& evidence) {
-  std::optional<std::size_t> fastest;
-  std::optional<std::size_t> slowest;
-  for (std::size_t i = 0; i < evidence.results.size(); ++i) {
-    const auto& each = evidence.results[i].samples_per_second;
-    if (!each || !(*each > 0)) continue;
-    if (!fastest || *each > *evidence.results[*fastest].samples_per_second) fastest = i;
-    if (!slowest || *each < *evidence.results[*slowest].samples_per_second) slowest = i;
+// The name of some runs of equal settings, and the mean of what they have of something.
+struct Named {
+  std::string name;
+  Spread value;
+};
+
+std::vector<Named> means_of(const Evidence& evidence, const std::vector<Repetition>& settings,
+                            const std::function<std::optional<double>(std::size_t run)>& what) {
+  std::vector<Named> result;
+  for (const Repetition& each : settings) {
+    std::vector<double> values;
+    for (const std::size_t run : each.runs) {
+      if (const auto value = what(run)) values.push_back(*value);
+    }
+    if (values.size() == each.runs.size()) {
+      result.push_back({name_of(each, evidence), spread_of(values)});
+    }
   }
-  if (!fastest || fastest == slowest) return "";
-  const double most = *evidence.results[*fastest].samples_per_second;
-  const double least = *evidence.results[*slowest].samples_per_second;
-  std::string text = "Training ran at " + fixed_number(least, 0) + " (" +
-                     evidence.labels[*slowest] + ") to " + fixed_number(most, 0) +
-                     " samples a second (" + evidence.labels[*fastest] + "), a ratio of " +
-                     fixed_number(most / least, 2) + ".";
+  return result;
+}
+
+std::string speed(const Evidence& evidence) {
+  std::vector<Named> all = means_of(
+      evidence, repetitions(evidence.runs.size(), evidence.differences), [&](std::size_t run) {
+        const auto& each = evidence.results[run].samples_per_second;
+        return each && *each > 0 ? each : std::nullopt;
+      });
+  if (all.size() < 2) return "";
+  const auto [least, most] = std::minmax_element(
+      all.begin(), all.end(),
+      [](const Named& a, const Named& b) { return a.value.mean < b.value.mean; });
+  std::string text = "Training ran at " + fixed_number(least->value.mean, 0) + " (" + least->name +
+                     ") to " + fixed_number(most->value.mean, 0) + " samples a second (" +
+                     most->name + "), a ratio of " +
+                     fixed_number(most->value.mean / least->value.mean, 2) + ".";
   std::set<std::string> workers;
   for (const RunRecords& run : evidence.runs) workers.insert(run.setting("workers"));
   if (workers.size() > 1) text += " The numbers of workers differ.";
   return text;
+}
+
+// "To 85% test accuracy, which all reach: a 12.0 s and 46.0 MB, b 9.10 s and 1.50 MB."
+std::string cost_of_accuracy(const Evidence& evidence) {
+  if (evidence.runs.size() < 2) return "";
+  double target = 1;
+  for (const RunResult& result : evidence.results) {
+    if (!result.best_top1) return "";
+    target = std::min(target, *result.best_top1);
+  }
+  target = std::floor(100 * target + 1e-9) / 100;
+  if (!(target > 0)) return "";
+  std::map<std::size_t, Reached> reached;
+  for (std::size_t i = 0; i < evidence.runs.size(); ++i) {
+    reached[i] = reached_at(evidence.runs[i], target);
+  }
+  const auto settings = repetitions(evidence.runs.size(), evidence.differences);
+  const auto seconds =
+      means_of(evidence, settings, [&](std::size_t run) { return reached[run].seconds; });
+  const auto bytes =
+      means_of(evidence, settings, [&](std::size_t run) { return reached[run].megabytes; });
+  const auto text = [](const Spread& spread) {
+    return short_number(spread.mean) +
+           (spread.count > 1 ? " ± " + short_number(spread.deviation) : "");
+  };
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    parts.push_back(seconds[i].name + " " + text(seconds[i].value) + " s and " +
+                    text(bytes[i].value) + " MB");
+  }
+  return "To " + fixed_number(100 * target, 0) + "% " + evaluated_on(evidence.runs) +
+         " accuracy, the highest whole percent that all have reached (seen at an evaluation; bytes "
+         "sent by all workers until then): " +
+         listed(parts) + ".";
 }
 
 }  // namespace
@@ -238,6 +290,7 @@ std::vector<std::string> conclusions(const Evidence& evidence) {
   const std::string diverged =
       labels_where(evidence, [](const RunResult& result) { return result.diverged; });
   if (!diverged.empty()) add("Diverged (the last loss is not a number): " + diverged + ".");
+  add(cost_of_accuracy(evidence));
   add(speed(evidence));
   const std::string unfinished =
       labels_where(evidence, [](const RunResult& result) { return !result.finished; });

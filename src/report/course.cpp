@@ -6,11 +6,10 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "report/json_fields.h"
 
 namespace cohort {
 namespace {
-
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 // At `x` on the line through the points, from the origin to the first and level after the last.
 double interpolated(const std::vector<Point>& points, double x) {

@@ -52,6 +52,7 @@ DumpScores read_dump_scores(const fs::path& run) {
   DumpScores scores;
   const FoundDumps found = find_dumps(run);
   std::vector<fs::path> damaged;
+  std::size_t partial = 0;
   for (const FoundDump& dump : found.dumps) {
     if (!dump.has_score) {
       ++scores.unscored;
@@ -60,7 +61,15 @@ DumpScores read_dump_scores(const fs::path& run) {
     const std::optional<DumpScore> score = read_score(dump.score());
     if (!score) {
       damaged.push_back(dump.score());
-    } else if (dump.name.of_server) {
+      continue;
+    }
+    if (score->samples > 0) {
+      scores.fewest_samples = scores.fewest_samples == 0
+                                  ? score->samples
+                                  : std::min(scores.fewest_samples, score->samples);
+      ++partial;
+    }
+    if (dump.name.of_server) {
       scores.server.push_back({dump.name, *score});
     } else {
       scores.workers[dump.name.worker].push_back({dump.name, *score});
@@ -72,6 +81,12 @@ DumpScores read_dump_scores(const fs::path& run) {
     scores.notes.push_back(skipped(run, found.foreign, " foreign file"));
   }
   if (!damaged.empty()) scores.notes.push_back(skipped(run, damaged, " damaged score"));
+  if (partial > 0) {
+    scores.notes.push_back(run.string() + ": " + std::to_string(partial) +
+                           " scores of dumped models are not of the whole set, but of as few as " +
+                           std::to_string(scores.fewest_samples) +
+                           " samples; `cohort eval` evaluates those models again");
+  }
   if (scores.unscored > 0) {
     scores.notes.push_back(run.string() + ": " + std::to_string(scores.unscored) +
                            " dumped models have no score yet; `cohort eval` gives them one");

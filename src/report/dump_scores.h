@@ -20,7 +20,8 @@ struct DumpScores {
   std::map<Rank, std::vector<ScoredDump>> workers;  // in the order of time; no empty ones
   std::vector<ScoredDump> server;                   // likewise
   std::size_t unscored = 0;                         // models that nobody has evaluated yet
-  std::vector<std::string> notes;                   // for people: what was skipped
+  std::int64_t fewest_samples = 0;  // of a score that is not on all samples; 0: all scores are
+  std::vector<std::string> notes;   // for people: what was skipped
 
   bool empty() const { return workers.empty() && server.empty(); }
 

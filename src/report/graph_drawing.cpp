@@ -17,12 +17,9 @@
 namespace cohort {
 namespace {
 
-constexpr Colour kInk = {34, 34, 34};
-constexpr Colour kQuiet = {100, 100, 100};
 constexpr Colour kEdge = {96, 108, 122};
 constexpr Colour kFewLinks = {86, 160, 211};
 constexpr Colour kManyLinks = {0, 72, 130};
-constexpr Colour kWhite = {255, 255, 255};
 constexpr double kMargin = 24;
 constexpr double kTitleSize = 18;
 constexpr double kTextSize = 13;
@@ -94,11 +91,6 @@ Point towards(Point from, Point to, double distance) {
   const double length = std::max(std::hypot(to.x - from.x, to.y - from.y), 1e-9);
   return {from.x + (to.x - from.x) * distance / length,
           from.y + (to.y - from.y) * distance / length};
-}
-
-void draw_line(Canvas& canvas, Point from, Point to, const Stroke& stroke) {
-  const std::array<Point, 2> ends = {from, to};
-  canvas.polyline(ends, stroke);
 }
 
 // A link between opposite borders of a grid: it leaves at one and comes back at the other.

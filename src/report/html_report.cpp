@@ -78,6 +78,9 @@ std::string html_report(const Report& report) {
   if (!report.created.empty()) {
     html += element("p", "Report of " + report.created, "class=\"quiet\"");
   }
+  html += element("h2", "Conclusion") + "<ul>\n";
+  for (const std::string& sentence : report.conclusion) html += element("li", sentence);
+  html += "</ul>\n";
   html += element("h2", "What was run") + "<dl>\n";
   for (const Fact& fact : report.facts) {
     html += element("dt", fact.name) + element("dd", fact.value);
@@ -96,9 +99,6 @@ std::string html_report(const Report& report) {
     html += element("h2", report.summary.rows.size() > 1 ? "All runs together" : "Over time");
     html += figures_of(report.comparisons, "rows");
   }
-  html += element("h2", "Conclusion") + "<ul>\n";
-  for (const std::string& sentence : report.conclusion) html += element("li", sentence);
-  html += "</ul>\n";
   if (!report.notes.empty()) html += element("h2", "Notes");
   for (const std::string& note : report.notes) html += element("p", note, "class=\"quiet\"");
   return html + "</body>\n</html>\n";

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <initializer_list>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 namespace cohort {
+
+inline constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 // What lies at the end of the path of keys; null when there is no such field.
 const nlohmann::json& field_at(const nlohmann::json& json, std::initializer_list<const char*> path);

@@ -40,7 +40,7 @@ bool same_setting(const std::vector<RunRecords>& runs, const std::string& name) 
   });
 }
 
-std::string usual_title(const std::vector<RunRecords>& runs) {
+std::string default_title(const std::vector<RunRecords>& runs) {
   const std::string model = runs.front().setting("model");
   const std::string data = runs.front().setting("data");
   if (model.empty() || data.empty()) return "";
@@ -186,7 +186,7 @@ LearningCurves learning_curves(const std::vector<RunRecords>& runs, const CurveO
   for (const RunRecords& run : runs) {
     result.notes.insert(result.notes.end(), run.notes.begin(), run.notes.end());
   }
-  result.figure.title = options.title.value_or(usual_title(runs));
+  result.figure.title = options.title.value_or(default_title(runs));
   result.figure.columns = options.columns;
   const std::vector<Series> all = series_of(runs, options);
   for (const Series& series : all) {

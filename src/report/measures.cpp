@@ -4,107 +4,19 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <set>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "report/json_fields.h"
 
 namespace cohort {
 namespace {
 
 constexpr double kEndless = std::numeric_limits<double>::infinity();
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 constexpr Interval kPercent = {0, 100};
 constexpr Interval kAtLeastZero = {0, kEndless};
 
-double total_seconds(const StepRecord& record) {
-  return record.data_seconds + record.compute_seconds + record.exchange_seconds +
-         record.update_seconds;
-}
-
 double ratio(double part, double whole) { return whole > 0 ? part / whole : kMissing; }
-
-// Splits records that were sorted by step into groups in which no rank occurs twice. Ranks that
-// keep in step make one group for each of their records; those that do not still weigh the same.
-template <class Record>
-std::vector<std::vector<Record>> groups_of(std::vector<Record> records) {
-  std::stable_sort(records.begin(), records.end(),
-                   [](const Record& a, const Record& b) { return a.step < b.step; });
-  std::vector<std::vector<Record>> groups;
-  std::set<Rank> ranks;
-  for (Record& record : records) {
-    if (groups.empty() || ranks.contains(record.rank)) {
-      groups.emplace_back();
-      ranks.clear();
-    }
-    ranks.insert(record.rank);
-    groups.back().push_back(std::move(record));
-  }
-  return groups;
-}
-
-// A mean that weighs each value by its samples. One value stays exactly what it is.
-class SampleMean {
- public:
-  void add(double value, std::int64_t samples) {
-    const double weight = std::max<double>(1, static_cast<double>(samples));
-    weight_ += weight;
-    mean_ += (value - mean_) * weight / weight_;
-  }
-  double value() const { return mean_; }
-
- private:
-  double weight_ = 0;
-  double mean_ = 0;
-};
-
-// The mean of those records that have the value.
-std::optional<double> mean_of(const std::vector<StepRecord>& group,
-                              std::optional<double> StepRecord::*member) {
-  SampleMean mean;
-  bool found = false;
-  for (const StepRecord& record : group) {
-    if (!(record.*member)) continue;
-    mean.add(*(record.*member), 1);
-    found = true;
-  }
-  return found ? std::optional(mean.value()) : std::nullopt;
-}
-
-template <class Record>
-void merge_scores(Record& merged, const std::vector<Record>& group) {
-  for (const auto member : {&Record::loss, &Record::top1, &Record::top5}) {
-    SampleMean mean;
-    for (const Record& record : group) mean.add(record.*member, record.samples);
-    merged.*member = mean.value();
-  }
-  merged.samples = 0;
-  for (const Record& record : group) {
-    merged.samples += record.samples;
-    merged.step = std::max(merged.step, record.step);
-    merged.epoch = std::max(merged.epoch, record.epoch);
-    merged.time_seconds = std::max(merged.time_seconds, record.time_seconds);
-  }
-}
-
-StepRecord merged(const std::vector<StepRecord>& group) {
-  StepRecord result = group.front();
-  merge_scores(result, group);
-  for (const auto member : {&StepRecord::data_seconds, &StepRecord::compute_seconds,
-                            &StepRecord::exchange_seconds, &StepRecord::update_seconds}) {
-    SampleMean mean;
-    for (const StepRecord& record : group) mean.add(record.*member, 1);
-    result.*member = mean.value();
-  }
-  result.bytes_sent = result.bytes_received = 0;
-  for (const StepRecord& record : group) {
-    result.bytes_sent += record.bytes_sent;
-    result.bytes_received += record.bytes_received;
-  }
-  result.staleness = mean_of(group, &StepRecord::staleness);
-  result.consensus_distance = mean_of(group, &StepRecord::consensus_distance);
-  return result;
-}
 
 template <class Record>
 std::vector<Record> records_of(const std::vector<Record>& all, Owner owner) {
@@ -143,12 +55,17 @@ const std::vector<Measure>& measures() {
       {"test-top5", "Test top-5 accuracy (%)", kPercent, +[](const E& r) { return 100 * r.top5; }},
       {"lr", "Learning rate", kAtLeastZero, +[](const S& r) { return r.lr; }},
       {"samples-per-second", "Training speed (samples/s)", kAtLeastZero,
-       +[](const S& r) { return ratio(static_cast<double>(r.samples), total_seconds(r)); },
+       +[](const S& r) { return training_seconds(r) > 0 ? samples_per_second(r) : kMissing; },
        K::kNoisy},
       {"exchange-share", "Time spent waiting for other workers (%)", kPercent,
-       +[](const S& r) { return ratio(100 * r.exchange_seconds, total_seconds(r)); }, K::kNoisy},
+       +[](const S& r) { return ratio(100 * r.exchange_seconds, training_seconds(r)); }, K::kNoisy},
       {"megabytes-sent", "Sent by all workers so far (MB)", kAtLeastZero,
        +[](const S& r) { return static_cast<double>(r.bytes_sent) / 1e6; }, K::kTotal},
+      {"wire-megabytes-sent", "Sent by all workers so far, with headers (MB)", kAtLeastZero,
+       +[](const S& r) {
+         return r.wire_bytes_sent ? static_cast<double>(*r.wire_bytes_sent) / 1e6 : kMissing;
+       },
+       K::kTotal},
       {"staleness", "Age of the parameters (steps)", kAtLeastZero,
        +[](const S& r) { return r.staleness.value_or(kMissing); }, K::kNoisy},
       {"consensus-distance", "Distance to the mean parameters", kAtLeastZero,
@@ -174,21 +91,6 @@ std::string measure_names() {
   std::vector<std::string> names;
   for (const Measure& measure : measures()) names.push_back(measure.name);
   return join(names, ", ");
-}
-
-std::vector<StepRecord> over_ranks(std::vector<StepRecord> records) {
-  std::vector<StepRecord> result;
-  for (const auto& group : groups_of(std::move(records))) result.push_back(merged(group));
-  return result;
-}
-
-std::vector<EvaluationRecord> over_ranks(std::vector<EvaluationRecord> records) {
-  std::vector<EvaluationRecord> result;
-  for (const auto& group : groups_of(std::move(records))) {
-    result.push_back(group.front());
-    merge_scores(result.back(), group);
-  }
-  return result;
 }
 
 bool is_of_server(const RunRecords& run, const Measure& measure, Owner owner) {

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "metrics/over_ranks.h"
 #include "report/axis.h"
 #include "report/canvas.h"
 #include "report/course.h"
@@ -36,7 +37,8 @@ struct Measure {
 
   // A rate or an amount, whose heights are compared rather than its shape.
   bool is_amount() const {
-    return name == "samples-per-second" || name == "exchange-share" || name == "megabytes-sent";
+    return name == "samples-per-second" || name == "exchange-share" ||
+           name.ends_with("megabytes-sent");
   }
 
   // A loss or an accuracy: far from the rest while training begins.
@@ -66,13 +68,6 @@ const Measure& find_measure(std::string_view name);
 
 // "train-loss, train-top1, ...", for help texts.
 std::string measure_names();
-
-// The records of several ranks about the same stretch of training as one: means of losses and
-// shares weighted by samples, sums of samples and bytes, means of durations, the furthest step,
-// epoch and time. No two of the records that become one are of the same rank. The result is in the
-// order of steps.
-std::vector<StepRecord> over_ranks(std::vector<StepRecord> records);
-std::vector<EvaluationRecord> over_ranks(std::vector<EvaluationRecord> records);
 
 // The measure over the course of a run, by ascending x. Points whose x is not a number are left
 // out; y may be not a number.

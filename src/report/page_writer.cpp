@@ -9,8 +9,8 @@
 namespace cohort {
 namespace {
 
-constexpr Colour kInk = {25, 25, 25};
-constexpr Colour kQuiet = {95, 95, 95};
+constexpr Colour kPageInk = {25, 25, 25};
+constexpr Colour kPageQuiet = {95, 95, 95};
 constexpr Colour kRule = {150, 150, 150};
 constexpr Colour kFaintRule = {222, 222, 222};
 constexpr double kBodySize = 13;
@@ -113,7 +113,7 @@ void PageWriter::lines(const std::vector<std::string>& texts, double left, const
 void PageWriter::title(const std::string& text) {
   constexpr double kSize = 26;
   lines(wrapped(text, width(), {.size = kSize, .bold = true}), margin_,
-        {.size = kSize, .colour = kInk, .bold = true});
+        {.size = kSize, .colour = kPageInk, .bold = true});
   y_ += 6;
 }
 
@@ -121,18 +121,19 @@ void PageWriter::heading(const std::string& text, double following) {
   constexpr double kSize = 16;
   space(14);
   reserve(kSize * kLineHeight + 5 + following);
-  lines({text}, margin_, {.size = kSize, .colour = kInk, .bold = true});
+  lines({text}, margin_, {.size = kSize, .colour = kPageInk, .bold = true});
   y_ += 5;
 }
 
 void PageWriter::paragraph(const std::string& text) {
-  lines(wrapped(text, width(), {.size = kBodySize}), margin_, {.size = kBodySize, .colour = kInk});
+  lines(wrapped(text, width(), {.size = kBodySize}), margin_,
+        {.size = kBodySize, .colour = kPageInk});
   y_ += 6;
 }
 
 void PageWriter::small_print(const std::string& text) {
   lines(wrapped(text, width(), {.size = kSmallSize}), margin_,
-        {.size = kSmallSize, .colour = kQuiet});
+        {.size = kSmallSize, .colour = kPageQuiet});
   y_ += 4;
 }
 
@@ -142,8 +143,8 @@ void PageWriter::bullet(const std::string& text) {
   // A sentence stands whole on one page.
   reserve(static_cast<double>(parts.size()) * kBodySize * kLineHeight);
   const Point baseline = {margin_ + 2, y_ + kBaseline * kBodySize};
-  add([=](Canvas& canvas) { canvas.text(baseline, "•", {.size = kBodySize, .colour = kInk}); });
-  lines(parts, margin_ + kIndent, {.size = kBodySize, .colour = kInk});
+  add([=](Canvas& canvas) { canvas.text(baseline, "•", {.size = kBodySize, .colour = kPageInk}); });
+  lines(parts, margin_ + kIndent, {.size = kBodySize, .colour = kPageInk});
   y_ += 5;
 }
 
@@ -153,9 +154,9 @@ void PageWriter::fact(const Fact& fact) {
   reserve(static_cast<double>(parts.size()) * kBodySize * kLineHeight);
   const Point baseline = {margin_, y_ + kBaseline * kBodySize};
   add([=, name = fact.name](Canvas& canvas) {
-    canvas.text(baseline, name, {.size = kBodySize, .colour = kQuiet});
+    canvas.text(baseline, name, {.size = kBodySize, .colour = kPageQuiet});
   });
-  lines(parts, margin_ + kFactColumn, {.size = kBodySize, .colour = kInk});
+  lines(parts, margin_ + kFactColumn, {.size = kBodySize, .colour = kPageInk});
   y_ += 3;
 }
 
@@ -177,9 +178,9 @@ void PageWriter::command(const Fact& command, double column) {
   const double height = static_cast<double>(parts.size()) * kCommandSize * kLineHeight;
   reserve(std::min(std::max(height, name_height), page_.height / 2));
   const double top = y_;
-  lines(names, margin_, {.size = kSmallSize, .colour = kQuiet});
+  lines(names, margin_, {.size = kSmallSize, .colour = kPageQuiet});
   if (y_ > top) y_ = top;  // beside it, unless the page has changed
-  lines(parts, margin_ + column, {.size = kCommandSize, .colour = kInk, .monospace = true});
+  lines(parts, margin_ + column, {.size = kCommandSize, .colour = kPageInk, .monospace = true});
   y_ = std::max(y_, top + name_height) + 4;
 }
 
@@ -201,7 +202,7 @@ void PageWriter::table_header(const Table& table, const std::vector<double>& wid
       const Point baseline = {number ? left + widths[i] - kCellGap / 2 : left + kCellGap / 2, y};
       add([=](Canvas& canvas) {
         canvas.text(baseline, text,
-                    {size, kInk, true, number ? TextAnchor::kEnd : TextAnchor::kStart});
+                    {size, kPageInk, true, number ? TextAnchor::kEnd : TextAnchor::kStart});
       });
       y += size * 1.25;
     }
@@ -237,7 +238,7 @@ void PageWriter::table(const Table& table) {
                               y_ + height / 2 + 0.36 * size};
       add([=](Canvas& canvas) {
         canvas.text(baseline, text,
-                    {size, kInk, false, number ? TextAnchor::kEnd : TextAnchor::kStart});
+                    {size, kPageInk, false, number ? TextAnchor::kEnd : TextAnchor::kStart});
       });
       left += widths[i];
     }
@@ -288,9 +289,9 @@ std::vector<Drawing> PageWriter::finish(const std::string& title) && {
     result.push_back([=, this_margin = margin_, parts = std::move(pages_[i])](Canvas& canvas) {
       for (const Drawing& part : parts) part(canvas);
       rule(this_margin, right, y - 14, kFaintRule)(canvas);
-      canvas.text({this_margin, y}, shown, {.size = kSmallSize, .colour = kQuiet});
+      canvas.text({this_margin, y}, shown, {.size = kSmallSize, .colour = kPageQuiet});
       canvas.text({right, y}, number,
-                  {.size = kSmallSize, .colour = kQuiet, .anchor = TextAnchor::kEnd});
+                  {.size = kSmallSize, .colour = kPageQuiet, .anchor = TextAnchor::kEnd});
     });
   }
   return result;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "report/png_canvas.h"
 #include "report/svg_canvas.h"
 #include "storage/file.h"
@@ -13,16 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string ending_of(const fs::path& path) {
-  std::string ending = path.extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending;
-}
-
 }  // namespace
 
 void check_picture_path(const fs::path& path) {
-  const std::string ending = ending_of(path);
+  const std::string ending = lower(path.extension().string());
   if (ending != ".svg" && ending != ".png") {
     throw ConfigError("cannot tell the format of '" + path.string() +
                       "'; end its name in .svg or .png");
@@ -40,7 +35,7 @@ void write_picture(const Figure& figure, const fs::path& path, double pixels_per
   if (path.has_parent_path() && !fs::is_directory(path.parent_path(), error)) {
     throw FileError("cannot write " + name + ": there is no folder " + path.parent_path().string());
   }
-  write_file_atomically(path, ending_of(path) == ".png"
+  write_file_atomically(path, lower(path.extension().string()) == ".png"
                                   ? png_picture(figure.size, pixels_per_unit, drawing)
                                   : svg_picture(figure.size, figure.title, drawing));
 }

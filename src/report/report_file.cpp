@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "report/html_report.h"
 #include "report/pdf_document.h"
 #include "report/placed_canvas.h"
@@ -15,12 +16,6 @@ namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string ending_of(const fs::path& path) {
-  std::string ending = path.extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending;
-}
 
 void check_place(const fs::path& path) {
   std::error_code error;
@@ -71,7 +66,7 @@ void draw_page(const GridPage& page, double width, Canvas& canvas) {
 }  // namespace
 
 void check_report_path(const fs::path& path) {
-  const std::string ending = ending_of(path);
+  const std::string ending = lower(path.extension().string());
   if (ending != ".pdf" && ending != ".html" && ending != ".htm") {
     throw ConfigError("cannot tell the format of '" + path.string() +
                       "'; end its name in .pdf or .html");
@@ -82,7 +77,7 @@ void check_report_path(const fs::path& path) {
 
 void write_report(const Report& report, const fs::path& path) {
   check_report_path(path);
-  write_file_atomically(path, ending_of(path) == ".pdf"
+  write_file_atomically(path, lower(path.extension().string()) == ".pdf"
                                   ? pdf_document(kA4, report_pages(report), report.title, "")
                                   : html_report(report));
 }
@@ -90,7 +85,7 @@ void write_report(const Report& report, const fs::path& path) {
 void write_figures_pdf(const std::vector<Figure>& figures, const fs::path& path,
                        const std::string& title) {
   if (figures.empty()) throw ConfigError("there is no figure to put into " + path.string());
-  if (ending_of(path) != ".pdf") {
+  if (lower(path.extension().string()) != ".pdf") {
     throw ConfigError("cannot write '" + path.string() + "'; end its name in .pdf");
   }
   check_pdf();

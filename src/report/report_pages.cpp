@@ -10,6 +10,8 @@ std::vector<Drawing> report_pages(const Report& report) {
   PageWriter writer(kA4, kMargin);
   writer.title(report.title);
   if (!report.created.empty()) writer.small_print("Report of " + report.created);
+  writer.heading("Conclusion");
+  for (const std::string& sentence : report.conclusion) writer.bullet(sentence);
   writer.heading("What was run");
   for (const Fact& fact : report.facts) writer.fact(fact);
   writer.heading("Results");
@@ -28,8 +30,6 @@ std::vector<Drawing> report_pages(const Report& report) {
                    writer.height_of_row(report.comparisons.front(), 1));
     writer.figures(report.comparisons, 1);
   }
-  writer.heading("Conclusion");
-  for (const std::string& sentence : report.conclusion) writer.bullet(sentence);
   if (!report.notes.empty()) {
     writer.heading("Notes");
     for (const std::string& note : report.notes) writer.small_print(note);

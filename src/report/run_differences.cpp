@@ -53,6 +53,7 @@ const Names& methods_with(const std::string& setting) {
       {"overlap", &gossip},
       {"eval-workers", &gossip},
       {"consensus-stepsize", &consensus},
+      {"estimates-start", &consensus},
       {"compressor", &compressing},
       {"compress-ratio", &compressing},
       {"quantize-bits", &compressing},
@@ -100,8 +101,8 @@ std::vector<Difference> differing_settings(const std::vector<RunRecords>& runs) 
     Difference difference{name, {}};
     std::set<std::string> values;
     for (const RunRecords& run : runs) {
-      if (run.config.contains(name)) values.insert(run.setting(name));
-      difference.values.push_back(matters(run, name) ? run.setting(name) : "");
+      if (run.config.contains(name)) values.insert(run.asked_setting(name));
+      difference.values.push_back(matters(run, name) ? run.asked_setting(name) : "");
     }
     const bool anybody = std::any_of(difference.values.begin(), difference.values.end(),
                                      [](const std::string& value) { return !value.empty(); });

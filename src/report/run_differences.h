@@ -14,9 +14,10 @@ struct Difference {
                                     // method has no use for the setting
 };
 
-// The settings that have more than one value among the runs, those that matter most first and the
-// seed last. Settings that say where things lie or how a job finds together, not how it trains, are
-// left out, and so are settings that some runs lack and the others agree on.
+// The settings that have more than one value among the runs, as the user set them (what the program
+// found for "auto" may differ from seed to seed and is no other setting), those that matter most
+// first and the seed last. Settings that say where things lie or how a job finds together, not how
+// it trains, are left out, and so are settings that some runs lack and the others agree on.
 std::vector<Difference> differing_settings(const std::vector<RunRecords>& runs);
 
 // Runs that differ in nothing but their seeds.

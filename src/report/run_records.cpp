@@ -12,8 +12,10 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "metrics/json_lines_sink.h"
+#include "report/json_fields.h"
 #include "storage/file.h"
 #include "storage/json.h"
+#include "storage/worker_folder.h"
 
 namespace cohort {
 namespace {
@@ -23,10 +25,17 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMostRunJson = 16 << 20;
 constexpr std::uint64_t kMostMetrics = std::uint64_t{2} << 30;
 constexpr int kJsonDepth = 32;
+constexpr std::int64_t kMostProcesses = 1 << 16;
 
 bool is_run(const fs::path& folder) {
   std::error_code error;
   return fs::is_regular_file(folder / "run.json", error);
+}
+
+// The same however a folder is named.
+fs::path place_of(const fs::path& folder) {
+  const fs::path place = fs::absolute(folder).lexically_normal();
+  return place.has_filename() ? place : place.parent_path();
 }
 
 [[noreturn]] void refuse(const fs::path& folder) {
@@ -37,7 +46,7 @@ bool is_run(const fs::path& folder) {
     throw ConfigError(name + " is not a run directory but a file; give the folder that holds it");
   }
   std::vector<std::string> runs;
-  for (const fs::path& run : runs_in(folder)) runs.push_back(run.string());
+  for (const fs::path& run : jobs_among(runs_in(folder))) runs.push_back(run.string());
   if (runs.empty()) {
     throw ConfigError(name +
                       " is not a run directory: it has no run.json; give a folder that "
@@ -58,7 +67,7 @@ bool is_foreign_record(std::string_view line) {
       return false;
     }
     const std::string type = object["type"];
-    return type != "step" && type != "evaluation" && type != "event";
+    return type != "step" && type != "evaluation" && type != "event" && type != "traffic";
   } catch (const FileError&) {
     return false;
   }
@@ -67,6 +76,8 @@ bool is_foreign_record(std::string_view line) {
 void keep(RunRecords& run, AnyRecord record) {
   if (auto* step = std::get_if<StepRecord>(&record)) {
     run.steps.push_back(*step);
+  } else if (auto* traffic = std::get_if<TrafficRecord>(&record)) {
+    run.traffic.push_back(std::move(*traffic));
   } else if (auto* evaluation = std::get_if<EvaluationRecord>(&record)) {
     if (evaluation->split == run.evaluated_on()) {
       run.evaluations.push_back(std::move(*evaluation));
@@ -122,15 +133,87 @@ std::string begin_of(const RunRecords& run, const fs::path& description) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts)};
 }
 
-}  // namespace
+nlohmann::json read_description(const fs::path& folder) {
+  const fs::path path = folder / "run.json";
+  try {
+    nlohmann::json json = parse_json(read_text_file(path, kMostRunJson), kJsonDepth);
+    return json.is_object() ? json : nlohmann::json::object();
+  } catch (const FileError& error) {
+    throw FileError(path.string() + ": " + error.what());
+  }
+}
 
-std::string RunRecords::setting(const std::string& name) const {
-  const auto found = config.find(name);
-  if (found == config.end()) return "";
+nlohmann::json config_in(const nlohmann::json& description) {
+  const auto found = description.find("config");
+  return found != description.end() && found->is_object() ? *found : nlohmann::json::object();
+}
+
+// One process's folder.
+RunRecords read_process(const fs::path& folder) {
+  if (!is_run(folder)) refuse(folder);
+  RunRecords run;
+  run.folder = folder;
+  run.description = read_description(folder);
+  run.config = config_in(run.description);
+  run.begun = begin_of(run, folder / "run.json");
+  std::error_code error;
+  if (fs::exists(folder / "metrics.jsonl", error)) read_metrics(run, folder / "metrics.jsonl");
+  if (fs::exists(folder / "summary.json", error)) read_summary(run, folder / "summary.json");
+  run.dumps = read_dump_scores(folder);
+  run.notes.insert(run.notes.end(), run.dumps.notes.begin(), run.dumps.notes.end());
+  return run;
+}
+
+void add_process(RunRecords& run, RunRecords other) {
+  run.steps.insert(run.steps.end(), other.steps.begin(), other.steps.end());
+  run.evaluations.insert(run.evaluations.end(), other.evaluations.begin(), other.evaluations.end());
+  run.traffic.insert(run.traffic.end(), other.traffic.begin(), other.traffic.end());
+  run.dumps.unscored += other.dumps.unscored;
+  if (const std::int64_t theirs = other.dumps.fewest_samples; theirs > 0) {
+    std::int64_t& fewest = run.dumps.fewest_samples;
+    fewest = fewest == 0 ? theirs : std::min(fewest, theirs);
+  }
+  for (auto& [rank, dumps] : other.dumps.workers) run.dumps.workers[rank] = std::move(dumps);
+  run.notes.insert(run.notes.end(), other.notes.begin(), other.notes.end());
+}
+
+template <class Record>
+void sort_by_time(std::vector<Record>& records) {
+  std::stable_sort(records.begin(), records.end(), [](const Record& a, const Record& b) {
+    return a.time_seconds < b.time_seconds;
+  });
+}
+
+// Whole numbers without decimals; "" when there is no such setting.
+std::string text_of(const nlohmann::json& settings, const std::string& name) {
+  const auto found = settings.find(name);
+  if (found == settings.end()) return "";
   if (found->is_string()) return found->get<std::string>();
   std::string text = found->dump();
   if (found->is_number_float() && text.ends_with(".0")) text.resize(text.size() - 2);
   return text;
+}
+
+}  // namespace
+
+std::string RunRecords::setting(const std::string& name) const { return text_of(config, name); }
+
+std::string RunRecords::asked_setting(const std::string& name) const {
+  const nlohmann::json& asked = field_at(description, {"asked"});
+  if (asked.is_object()) return text_of(asked.contains(name) ? asked : config, name);
+  // Runs that do not say what was asked for tell their commands.
+  if (name != "consensus-stepsize" || !config.contains(name)) return setting(name);
+  const std::string command = field_at(description, {"command"}).dump();
+  const bool given = command.find("consensus-stepsize") != std::string::npos ||
+                     command.find("consensus_stepsize") != std::string::npos;
+  return given || !description.contains("command") ? setting(name) : "auto";
+}
+
+RunTotals RunRecords::totals() const {
+  RunTotals totals;
+  for (const StepRecord& record : steps) totals.add(record);
+  for (const TrafficRecord& record : traffic) totals.add(record);
+  return totals;
 }
 
 std::string RunRecords::evaluated_on() const {
@@ -199,7 +282,9 @@ std::vector<fs::path> runs_in(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (is_run(entry->path())) runs.push_back(entry->path());
+    // One that is being made has a hidden name.
+    const bool hidden = entry->path().filename().string().starts_with('.');
+    if (!hidden && is_run(entry->path())) runs.push_back(entry->path());
   }
   std::sort(runs.begin(), runs.end(), [](const fs::path& a, const fs::path& b) {
     return natural_less(a.string(), b.string());
@@ -214,29 +299,47 @@ std::vector<fs::path> expanded_runs(const std::vector<std::string>& folders) {
     if (inside.empty()) result.emplace_back(folder);
     result.insert(result.end(), inside.begin(), inside.end());
   }
+  return jobs_among(result);
+}
+
+std::vector<fs::path> processes_of(const fs::path& folder) {
+  std::vector<fs::path> result = {folder};
+  const nlohmann::json config = config_in(read_description(folder));
+  const nlohmann::json workers = config.value("workers", nlohmann::json());
+  if (!workers.is_number_integer() || config.value("rank", nlohmann::json()) != 0) return result;
+  const auto last = std::min(workers.get<std::int64_t>(), kMostProcesses);
+  for (Rank rank = 1; rank < last; ++rank) {
+    const fs::path other = worker_folder(folder, rank);
+    if (!is_run(other)) continue;
+    const nlohmann::json theirs = config_in(read_description(other));
+    const bool same_job = theirs.value("workers", nlohmann::json()) == workers &&
+                          theirs.value("rank", nlohmann::json()) == rank;
+    if (same_job) result.push_back(other);
+  }
+  return result;
+}
+
+std::vector<fs::path> jobs_among(const std::vector<fs::path>& folders) {
+  std::set<fs::path> others;
+  for (const fs::path& folder : folders) {
+    if (!is_run(folder)) continue;
+    const std::vector<fs::path> processes = processes_of(folder);
+    for (std::size_t i = 1; i < processes.size(); ++i) others.insert(place_of(processes[i]));
+  }
+  std::vector<fs::path> result;
+  std::copy_if(folders.begin(), folders.end(), std::back_inserter(result),
+               [&](const fs::path& folder) { return !others.contains(place_of(folder)); });
   return result;
 }
 
 RunRecords read_run(const fs::path& folder) {
-  if (!is_run(folder)) refuse(folder);
-  RunRecords run;
-  run.folder = folder;
-  const fs::path description = folder / "run.json";
-  try {
-    const nlohmann::json json = parse_json(read_text_file(description, kMostRunJson), kJsonDepth);
-    if (json.is_object()) run.description = json;
-    if (json.is_object() && json.contains("config") && json["config"].is_object()) {
-      run.config = json["config"];
-    }
-  } catch (const FileError& error) {
-    throw FileError(description.string() + ": " + error.what());
-  }
-  run.begun = begin_of(run, description);
-  std::error_code error;
-  if (fs::exists(folder / "metrics.jsonl", error)) read_metrics(run, folder / "metrics.jsonl");
-  if (fs::exists(folder / "summary.json", error)) read_summary(run, folder / "summary.json");
-  run.dumps = read_dump_scores(folder);
-  run.notes.insert(run.notes.end(), run.dumps.notes.begin(), run.dumps.notes.end());
+  RunRecords run = read_process(folder);
+  const std::vector<fs::path> processes = processes_of(folder);
+  if (processes.size() == 1) return run;
+  for (std::size_t i = 1; i < processes.size(); ++i) add_process(run, read_process(processes[i]));
+  sort_by_time(run.steps);
+  sort_by_time(run.evaluations);
+  sort_by_time(run.traffic);
   return run;
 }
 

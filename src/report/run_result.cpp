@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "metrics/over_ranks.h"
+#include "report/course.h"
 #include "report/json_fields.h"
 
 namespace cohort {
@@ -45,15 +47,27 @@ void take_dumps(const RunRecords& run, RunResult& result) {
   result.workers_loss = loss / count;
 }
 
-// Of the whole run, from its records: evaluations and pauses of a method count as time.
-std::optional<double> recorded_speed(const RunRecords& run) {
-  double samples = 0;
-  double seconds = 0;
-  for (const StepRecord& record : run.steps) {
-    samples += static_cast<double>(record.samples);
-    seconds = std::max(seconds, record.time_seconds);
+// Of the whole run, from its records.
+void take_totals(const RunRecords& run, RunResult& result) {
+  const RunTotals totals = run.totals();
+  const StepRecord all = totals.steps();
+  if (training_seconds(all) > 0) {
+    result.samples_per_second = samples_per_second(all);
+  } else if (all.time_seconds > 0) {  // a simulation's steps have no durations
+    result.samples_per_second = static_cast<double>(all.samples) / all.time_seconds;
   }
-  return seconds > 0 ? std::optional(samples / seconds) : std::nullopt;
+  result.megabytes_sent = static_cast<double>(all.bytes_sent) / 1e6;
+  result.megabytes_received = static_cast<double>(all.bytes_received) / 1e6;
+  if (all.wire_bytes_sent) {
+    result.wire_megabytes_sent = static_cast<double>(*all.wire_bytes_sent) / 1e6;
+  }
+  result.megabytes_outside = static_cast<double>(totals.outside_sum().bytes_sent) / 1e6;
+  const auto workers = number_at(run.config, {"workers"});
+  const bool all_as_one = field_at(run.description, {"simulated"}) == true;
+  result.recorded_workers = totals.workers();
+  if (workers && !all_as_one && totals.workers() > 0) {
+    result.missing_workers = std::max(0, static_cast<int>(*workers) - totals.workers());
+  }
 }
 
 double last_time(const RunRecords& run) {
@@ -95,11 +109,9 @@ RunResult result_of(const RunRecords& run) {
     result.test_samples = static_cast<std::int64_t>(std::clamp(*samples, 0.0, 1e15));
   }
   result.seconds = number_at(run.summary, {"seconds"}).value_or(last_time(run));
-  result.samples_per_second = number_at(run.summary, {"this_sitting", "samples_per_second"});
-  if (!result.samples_per_second) result.samples_per_second = recorded_speed(run);
-  for (const StepRecord& record : run.steps) {
-    result.megabytes_sent += static_cast<double>(record.bytes_sent) / 1e6;
-  }
+  const auto fewest = run.dumps.fewest_samples;
+  if (result.judged_by_dumps() && fewest > 0) result.test_samples = fewest;
+  take_totals(run, result);
   result.finished = text_at(run.summary, {"reason"}) == "finished" ||
                     text_at(run.summary, {"reason"}) == "target-reached";
   result.diverged = has_diverged(run, result);
@@ -108,6 +120,16 @@ RunResult result_of(const RunRecords& run) {
   for (const StepRecord& record : run.steps) trained = std::max(trained, record.time_seconds);
   result.freeze = find_freeze(run.dumps, trained);
   return result;
+}
+
+Reached reached_at(const RunRecords& run, double top1) {
+  const EvaluationRecord* first = nullptr;
+  for (const EvaluationRecord& record : run.evaluations) {
+    if (record.top1 < top1) continue;
+    if (first == nullptr || record.time_seconds < first->time_seconds) first = &record;
+  }
+  if (first == nullptr) return {};
+  return {first->time_seconds, Positions(run, find_course("megabytes")).of(*first)};
 }
 
 }  // namespace cohort

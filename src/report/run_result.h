@@ -23,16 +23,22 @@ struct RunResult {
 
   std::int64_t test_samples = 0;  // 0: unknown
   double seconds = 0;
-  std::optional<double> samples_per_second;  // all workers together
-  double megabytes_sent = 0;
-  bool finished = false;  // it says so itself; otherwise it is under way or was killed
-  bool diverged = false;  // its last loss is not a number
+  std::optional<double> samples_per_second;  // all workers together, while they train
+  double megabytes_sent = 0;                 // by all workers, payload in steps
+  double megabytes_received = 0;             // likewise
+  std::optional<double> wire_megabytes_sent;
+  double megabytes_outside = 0;  // sent besides: start, evaluations, checkpoints and the like
+  int recorded_workers = 0;
+  int missing_workers = 0;  // of whom there is no record here
+  bool finished = false;    // it says so itself; otherwise it is under way or was killed
+  bool diverged = false;    // its last loss is not a number
 
   std::map<Rank, std::vector<Shock>> shocks;  // of the workers' dumps; no empty ones
   std::optional<Freeze> freeze;
 
   // What the run is judged by: the server's last version, else the last evaluation, else the
   // workers' last models.
+  bool judged_by_dumps() const { return server_top1 || !last_top1; }
   std::optional<double> top1() const;
   std::optional<double> loss() const;
 
@@ -40,5 +46,13 @@ struct RunResult {
 };
 
 RunResult result_of(const RunRecords& run);
+
+// When an evaluation first saw at least this accuracy, and what all workers had sent in steps until
+// then; absent: none did.
+struct Reached {
+  std::optional<double> seconds;
+  std::optional<double> megabytes;
+};
+Reached reached_at(const RunRecords& run, double top1);
 
 }  // namespace cohort

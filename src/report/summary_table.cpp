@@ -109,6 +109,38 @@ void add_measures(const Evidence& evidence, Columns& columns) {
                      }});
   columns.push_back(
       {{"Sent (MB)", true}, [](const Row& row) { return number_cell(row.result.megabytes_sent); }});
+  // Servers send as well, so that their workers receive what no worker sent.
+  if (std::any_of(evidence.results.begin(), evidence.results.end(), [](const RunResult& result) {
+        return std::abs(result.megabytes_received - result.megabytes_sent) >
+               0.01 * result.megabytes_sent;
+      })) {
+    columns.push_back({{"Received (MB)", true},
+                       [](const Row& row) { return number_cell(row.result.megabytes_received); }});
+  }
+}
+
+// "Sent with headers: a 12.1 MB. Outside of steps: a 1.2 MB and b 4.1 MB."
+std::string more_bytes(const Evidence& evidence) {
+  std::vector<std::string> wire;
+  std::vector<std::string> outside;
+  for (std::size_t i = 0; i < evidence.runs.size(); ++i) {
+    const RunResult& result = evidence.results[i];
+    const auto text = [&](double value) {
+      return evidence.labels[i] + " " + short_number(value) + " MB";
+    };
+    if (result.wire_megabytes_sent && *result.wire_megabytes_sent > 0) {
+      wire.push_back(text(*result.wire_megabytes_sent));
+    }
+    if (result.megabytes_outside > 0) outside.push_back(text(result.megabytes_outside));
+  }
+  std::string all;
+  if (!wire.empty()) all = "Sent with headers: " + listed(wire) + ". ";
+  if (!outside.empty()) {
+    all +=
+        "Sent outside of steps (start, evaluations, checkpoints and the like): " + listed(outside) +
+        ".";
+  }
+  return all;
 }
 
 }  // namespace
@@ -137,6 +169,7 @@ std::vector<std::string> remarks_of(const Evidence& evidence) {
     if (settings++ < kMostSettings) continue;
     std::vector<std::string> values;
     for (std::size_t i = 0; i < difference.values.size(); ++i) {
+      if (difference.values[i].empty()) continue;  // it means nothing to that run
       values.push_back(evidence.labels[i] + " " + difference.values[i]);
     }
     remarks.push_back(difference.name + " differs too: " + join(values, ", ") + ".");
@@ -147,7 +180,35 @@ std::vector<std::string> remarks_of(const Evidence& evidence) {
   if (has_dumps(evidence)) {
     text += " Workers' accuracy: mean of the last models they dumped.";
   }
-  remarks.push_back(text + " Time is until the end of training; bytes are those of all workers.");
+  remarks.push_back(text +
+                    " Time is until the end of training; speed and bytes are those of all workers "
+                    "in training steps, bytes without the headers of messages.");
+  for (std::size_t i = 0; i < evidence.runs.size(); ++i) {
+    const std::int64_t fewest = evidence.runs[i].dumps.fewest_samples;
+    if (fewest == 0) continue;
+    remarks.push_back(evidence.labels[i] + ": what its dumped models scored is not of the whole " +
+                      evidence.runs[i].evaluated_on() + " set, but of as few as " +
+                      std::to_string(fewest) + " samples.");
+  }
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < evidence.runs.size(); ++i) {
+    const std::string value = evidence.runs[i].setting("consensus-stepsize");
+    if (value != evidence.runs[i].asked_setting("consensus-stepsize")) {
+      found.push_back(evidence.labels[i] + " " + value);
+    }
+  }
+  if (!found.empty()) {
+    remarks.push_back("The consensus-stepsize was found by each run: " + listed(found) + ".");
+  }
+  if (const std::string more = more_bytes(evidence); !more.empty()) remarks.push_back(more);
+  for (std::size_t i = 0; i < evidence.runs.size(); ++i) {
+    const int missing = evidence.results[i].missing_workers;
+    if (missing == 0) continue;
+    remarks.push_back(evidence.labels[i] + ": speed and bytes are those of " +
+                      std::to_string(evidence.results[i].recorded_workers) + " of " +
+                      evidence.runs[i].setting("workers") +
+                      " workers; the others' records are not in its folder.");
+  }
   return remarks;
 }
 

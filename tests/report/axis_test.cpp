@@ -6,10 +6,11 @@
 #include <limits>
 #include <random>
 
+#include "report/not_a_number.h"
+
 namespace cohort {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 std::vector<std::string> texts(const Axis& axis) {

@@ -7,12 +7,11 @@
 #include <set>
 
 #include "report/curve_style.h"
+#include "report/not_a_number.h"
 #include "report/recording_canvas.h"
 
 namespace cohort {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Figure figure_of(std::vector<Point> points) {
   Figure figure{"A title", {"one"}, {}, {600, 400}};

@@ -86,9 +86,68 @@ TEST_F(Conclusions, TakeTheMeanOverSeeds) {
   }
   const auto all = sentences();
   EXPECT_THAT(all[0], HasSubstr("Each setting was run 3 times"));
-  EXPECT_THAT(all[1], HasSubstr("is 98.20%: lr 0.2, mean of 3 (standard deviation 0.10 points)"));
-  EXPECT_THAT(all[1], HasSubstr("1.00 points above the next, lr 0.1, mean of 3 (97.20%)"));
+  EXPECT_THAT(all[1], HasSubstr("is 98.20 ± 0.10%: lr 0.2, mean of 3. It"));
+  EXPECT_THAT(all[1], HasSubstr("1.00 points above the next, lr 0.1, mean of 3 (97.20 ± 0.10%)"));
   EXPECT_THAT(all[1], HasSubstr("so it is significant"));
+}
+
+// Three seeds, for which the program found three step sizes, are not three settings.
+TEST_F(Conclusions, DoNotCrownALuckySeed) {
+  const auto choco = [&](int seed, double top1, const char* found) {
+    add("choco" + std::to_string(seed), top1,
+        {{"method", "choco"}, {"consensus-stepsize", found}, {"seed", seed}});
+    runs_.back().description = {{"asked", {{"consensus-stepsize", "auto"}}}};
+  };
+  choco(1, 0.975, "0.31");
+  choco(2, 0.955, "0.33");
+  choco(3, 0.945, "0.35");
+  for (int seed = 1; seed <= 3; ++seed) {
+    add("all-reduce" + std::to_string(seed), 0.969 + 0.001 * seed,
+        {{"method", "all-reduce"}, {"consensus-stepsize", "auto"}, {"seed", seed}});
+  }
+  const auto all = sentences();
+  EXPECT_THAT(all[0], StartsWith("This rests on 6 runs, which differ in method and seed."));
+  EXPECT_THAT(all[1], HasSubstr("is 97.10 ± 0.10%: method all-reduce, mean of 3."));
+  EXPECT_THAT(all[1], HasSubstr("the next, method choco, mean of 3 (95.83 ± 1.53%)"));
+  EXPECT_THAT(all[1], HasSubstr("not significant"));
+  // Runs that do not say what was asked for tell their commands.
+  for (int i = 0; i < 3; ++i) {
+    runs_[i].description = {{"command", {"cohort", "train", "--method", "choco"}}};
+  }
+  EXPECT_EQ(sentences(), all);
+  for (int i = 0; i < 3; ++i) runs_[i].description["command"].push_back("--consensus-stepsize");
+  EXPECT_THAT(sentences()[0], HasSubstr("consensus-stepsize"));
+}
+
+// One run may be as lucky as any seed of another setting.
+TEST_F(Conclusions, JudgeASingleRunByTheSpreadOfTheOthers) {
+  add("once", 0.981, {{"lr", 0.2}, {"seed", 1}});
+  for (int seed = 1; seed <= 3; ++seed) {
+    add("a" + std::to_string(seed), 0.960 + 0.01 * (seed - 2), {{"lr", 0.1}, {"seed", seed}});
+  }
+  EXPECT_THAT(sentences()[1], HasSubstr("is 98.10%: once. It is 2.10 points above the next"));
+  EXPECT_THAT(sentences()[1], HasSubstr("so it is not significant"));
+}
+
+TEST_F(Conclusions, SayWhatAnAccuracyCost) {
+  for (const char* method : {"all-reduce", "choco"}) {
+    const bool cheap = method[0] == 'c';
+    add(method, cheap ? 0.868 : 0.872, {{"method", method}});
+    runs_.back().evaluations.insert(
+        runs_.back().evaluations.begin(),
+        {.time_seconds = 5, .step = 1, .split = "test", .top1 = cheap ? 0.5 : 0.865});
+    for (const double time : {4.0, 9.0}) {
+      for (const Rank rank : {0, 1}) {
+        runs_.back().steps.push_back({.time_seconds = time,
+                                      .rank = rank,
+                                      .step = 1,
+                                      .bytes_sent = cheap ? 1000000U : 50000000U});
+      }
+    }
+  }
+  EXPECT_THAT(sentences(), Contains(AllOf(HasSubstr("To 86% test accuracy, the highest"),
+                                          HasSubstr("all-reduce 5.00 s and 100 MB and choco 10.0 s "
+                                                    "and 4.00 MB."))));
 }
 
 TEST_F(Conclusions, GroupByTheSettingsThatDiffer) {
@@ -146,8 +205,11 @@ TEST_F(Conclusions, ClaimNothingThatNoRunShows) {
 TEST_F(Conclusions, CompareSpeeds) {
   add("a", 0.98, {{"workers", 1}});
   add("b", 0.98, {{"workers", 2}});
-  runs_[0].summary["this_sitting"]["samples_per_second"] = 1000;
-  runs_[1].summary["this_sitting"]["samples_per_second"] = 1900;
+  runs_[0].steps = {{.step = 1, .samples = 1000, .compute_seconds = 1, .steps = 1}};
+  for (const Rank rank : {0, 1}) {
+    runs_[1].steps.push_back(
+        {.rank = rank, .step = 1, .samples = 950, .compute_seconds = 1, .steps = 1});
+  }
   EXPECT_THAT(
       sentences(),
       Contains("Training ran at 1000 (a) to 1900 samples a second (b), a ratio of 1.90. The "

@@ -7,6 +7,7 @@
 #include "report/learning_curves.h"
 #include "report/measures.h"
 #include "report/run_folder.h"
+#include "report/run_result.h"
 
 namespace cohort {
 namespace {
@@ -63,6 +64,19 @@ TEST_F(Dumps, AreReadByOwnerInTheOrderOfTime) {
   EXPECT_EQ(scores.server[0].name.version, 1);
   EXPECT_EQ(scores.last_seconds(), 30);
   EXPECT_THAT(scores.notes, IsEmpty());
+}
+
+TEST_F(Dumps, OfAPartOfTheSetSaySo) {
+  worker(0, 0, 50, 9, "1.5_0.4");
+  EXPECT_EQ(read_dump_scores(run_).fewest_samples, 0);
+  write("dumps/ps/model_params_ps_model_version_1_sec_3.eval", "0.5_0.8_3.0_320");
+  write("dumps/ps/model_params_ps_model_version_2_sec_4.eval", "0.4_0.9_4.0_640");
+  const DumpScores scores = read_dump_scores(run_);
+  EXPECT_EQ(scores.fewest_samples, 320);
+  EXPECT_THAT(scores.notes, ElementsAre(AllOf(HasSubstr("2 scores of dumped models are not of the"),
+                                              HasSubstr("as few as 320 samples"))));
+  const RunResult result = result_of(read_run(run_));
+  EXPECT_EQ(result.test_samples, 320) << "what its error is computed from";
 }
 
 TEST_F(Dumps, WhatIsForeignOrDamagedIsSkippedNamedAndCounted) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "report/run_result.h"
 
 namespace cohort {
 namespace {
@@ -134,6 +135,37 @@ TEST(Curves, OfOneWorkerHoldItsRecordsOnly) {
               ElementsAre(Point{50, 1}, Point{100, 2}));
   EXPECT_THAT(of({Owner::Kind::kServer, 0}, "train-loss"), testing::IsEmpty());
   EXPECT_THAT(of({}, "train-loss"), ElementsAre(Point{50, 3}, Point{100, 1}));
+}
+
+// Whether workers keep in step or one takes more steps than the other.
+TEST(Measures, CurvesEndWhereTheTableIs) {
+  RunRecords run;
+  for (const auto& [rank, records] : {std::pair<Rank, int>{0, 5}, {1, 3}}) {
+    for (int i = 1; i <= records; ++i) {
+      run.steps.push_back({.time_seconds = 1.0 * i,
+                           .rank = rank,
+                           .step = 10 * i,
+                           .epoch = 0.1 * i,
+                           .samples = 640,
+                           .compute_seconds = 1,
+                           .steps = 10,
+                           .bytes_sent = 1000000,
+                           .wire_bytes_sent = 1100000});
+    }
+  }
+  const RunResult result = result_of(run);
+  const auto end_of = [&](const char* measure) {
+    return curve_of(run, find_measure(measure), find_course("epoch")).back().y;
+  };
+  EXPECT_DOUBLE_EQ(result.megabytes_sent, 8);
+  EXPECT_DOUBLE_EQ(end_of("megabytes-sent"), 8);
+  EXPECT_DOUBLE_EQ(*result.wire_megabytes_sent, 8.8);
+  EXPECT_DOUBLE_EQ(end_of("wire-megabytes-sent"), 8.8);
+  EXPECT_DOUBLE_EQ(*result.samples_per_second, 8 * 640 / 4.0);
+  EXPECT_DOUBLE_EQ(curve_of(run, find_measure("samples-per-second"), find_course("epoch"))[0].y,
+                   1280);
+  run.config["workers"] = 3;
+  EXPECT_EQ(result_of(run).missing_workers, 1);
 }
 
 }  // namespace

@@ -139,6 +139,28 @@ TEST_F(ReadRun, AFolderOfRunsStandsForThoseInIt) {
   EXPECT_THAT(names, ElementsAre("t2_p0", "t2_p0.25", "t2_p0.5", "t10_p1", "t2_p0", "absent"));
 }
 
+TEST_F(ReadRun, TheProcessesOfAJobAreOneRun) {
+  const auto config = [](int rank, int workers) {
+    return R"({"workers": )" + std::to_string(workers) + R"(, "rank": )" + std::to_string(rank) +
+           "}";
+  };
+  StepRecord other = step_;
+  other.rank = 2;
+  other.time_seconds = 1;
+  const auto first = write_run("a", config(0, 3), lines(step_));
+  const auto last = write_run("a-worker2", config(2, 3), lines(other));
+  write_run("a-worker1", config(1, 2), lines(step_));  // of another job
+  EXPECT_THAT(processes_of(first), ElementsAre(first, last));
+  EXPECT_THAT(expanded_runs({folder_.string()}), ElementsAre(first, folder_ / "a-worker1"));
+  EXPECT_THAT(jobs_among({last.string() + "/", first}), ElementsAre(first));
+  EXPECT_THAT(jobs_among({last}), ElementsAre(last));
+  const RunRecords run = read_run(first);
+  EXPECT_THAT(run.steps, ElementsAre(other, step_)) << "in the order of time";
+  EXPECT_EQ(run.totals().workers(), 2);
+  EXPECT_EQ(run.totals().steps().samples, 2 * step_.samples) << "of both";
+  EXPECT_THAT(read_run(last).steps, ElementsAre(other)) << "one alone when it is asked for";
+}
+
 TEST(NaturalOrder, ReadsNumbersAsNumbers) {
   const std::vector<std::string> ordered = {"",      "a",    "a1",     "a01",  "a2",
                                             "a10",   "a10b", "b0",     "b0_1", "b0.05",

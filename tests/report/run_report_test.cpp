@@ -48,7 +48,7 @@ RunRecords run_of(const std::string& name, double probability, int workers = 2) 
       record.loss = 2.0 / i;
       record.samples = 640;
       record.compute_seconds = 1;
-      record.bytes_sent = 500000;
+      record.bytes_sent = record.bytes_received = 500000;
       run.steps.push_back(record);
       ScoredDump dump;
       dump.name = {.worker = rank, .batch = i * 10};
@@ -84,7 +84,7 @@ TEST(Reports, HaveARowAndAFigureForEachRun) {
               ElementsAre("Run", "pull-probability", "Last acc. (%)", "Workers' acc. (%)",
                           "Test loss", "Shocks", "Time (s)", "Samples/s", "Sent (MB)"));
   EXPECT_THAT(report.summary.rows[1],
-              ElementsAre("p0.5", "0.5", "96.00", "95.00", "0.100", "0", "52.5", "512", "20.0"));
+              ElementsAre("p0.5", "0.5", "96.00", "95.00", "0.100", "0", "52.5", "1280", "20.0"));
   ASSERT_THAT(report.runs, SizeIs(3));
   EXPECT_EQ(report.runs[2].title, "p1");
   EXPECT_THAT(report.runs[2].labels, ElementsAre("worker 0", "worker 1"));

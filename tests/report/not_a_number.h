@@ -1,0 +1,10 @@
+// What a figure must leave out.
+#pragma once
+
+#include <limits>
+
+namespace cohort {
+
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace cohort
