@@ -12,7 +12,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::int64_t kMany = 1'000'000'000;
+constexpr std::int64_t kMaxFlag = 1'000'000'000;
 constexpr std::int64_t kKeepAll = 1'000'000;
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -36,10 +36,10 @@ std::optional<std::int64_t> depth_in(const std::string& arch, const std::string&
 }
 
 // Builds a translation; one object per call.
-class Translator {
+class ChocoTranslator {
  public:
-  Translator(ChocoFlags& flags, const ChocoSurroundings& around, const std::string& like,
-             std::string engine)
+  ChocoTranslator(ChocoFlags& flags, const ChocoSurroundings& around, const std::string& like,
+                  std::string engine)
       : flags_(flags), around_(around), engine_(std::move(engine)) {
     result_.revision = choco_revision(flags, like);
   }
@@ -90,7 +90,7 @@ class Translator {
            "it killed all Python processes of the hosts; here a job's processes end with it");
     refuse(
         flags_.given("turn_on_local_step_from") &&
-            flags_.whole("turn_on_local_step_from", 0, kMany) > 0,
+            flags_.whole("turn_on_local_step_from", 0, kMaxFlag) > 0,
         "turn_on_local_step_from",
         "--local_step holds from the beginning: train the first epochs as a run of its own, then "
         "resume it");
@@ -142,14 +142,15 @@ class Translator {
                         config().workers));
       }
     } else if (compresses_gradients(config().method) && topology != "complete") {
-      throw ConfigError("--optimizer " + optimizer +
-                        " lets all workers exchange with all: leave out --graph_topology " +
-                        flags_.text("graph_topology"));
+      note("--graph_topology " + flags_.text("graph_topology") + ": with --optimizer " + optimizer +
+           " all workers exchange with all, as in the original; there the graph still set the "
+           "learning rate's scale (neighbours and itself), which is --lr_scaleup_factor N here");
     }
     if (config().method == "choco" || config().method == "deep-squeeze") set_stepsize();
+    if (config().method == "choco") config().estimates_start = flags_.text("estimates_start");
     if (config().method == "sign-sgd") config().majority_vote = flags_.truth("majority_vote");
     if (flags_.given("local_step") && config().method != "local") {
-      config().average_every = flags_.whole("local_step", 1, kMany);
+      config().average_every = flags_.whole("local_step", 1, kMaxFlag);
     }
   }
 
@@ -175,24 +176,19 @@ class Translator {
     const std::string& method = config().method;
     const bool compresses = method == "dgc" || (is_gossip(method) && method != "d-psgd");
     const bool signs = method == "ef-sign" || method == "sign-sgd";
-    if (signs && flags_.given("comm_op") && flags_.text("comm_op") != "sign") {
+    const std::string op = choco_compressor(flags_.text("comm_op"));
+    if (signs && !op.empty() && op != "sign") {
       throw ConfigError("--optimizer " + flags_.text("optimizer") +
                         " sends signs: leave out --comm_op " + flags_.text("comm_op"));
     }
     if (method == "dgc") set_dgc();
-    if (!compresses) return;
-    const std::string op = flags_.text("comm_op");
-    if (op.empty()) return;
-    if (op == "compress_top_k" || op == "compress_random_k") {
-      set_sparse(op == "compress_top_k");
-    } else if (op == "quantize_qsgd") {
+    if (!compresses || op.empty()) return;
+    if (op == "top-k" || op == "random-k") {
+      set_sparse(op == "top-k");
+    } else if (op == "qsgd") {
       set_quantized();
-    } else if (op == "sign") {
-      config().compressor = "sign";
     } else {
-      throw ConfigError(unknown_name("--comm_op", op,
-                                     std::vector<std::string>{"compress_top_k", "compress_random_k",
-                                                              "quantize_qsgd", "sign"}));
+      config().compressor = op;
     }
   }
 
@@ -228,7 +224,7 @@ class Translator {
 
   void set_dgc() {
     config().mask_momentum = flags_.truth("mask_momentum");
-    const std::int64_t epochs = flags_.whole("compress_warmup_epochs", 0, kMany);
+    const std::int64_t epochs = flags_.whole("compress_warmup_epochs", 0, kMaxFlag);
     if (epochs == 0) return;
     config().compress_warmup_epochs = static_cast<double>(epochs);
     config().compress_warmup_values = flags_.numbers("compress_warmup_values");
@@ -250,7 +246,7 @@ class Translator {
     config().data = name;
     config().data_dir = flags_.text("data_dir");
     config().loader_threads = flags_.whole("num_workers", 0, 256);
-    config().seed = flags_.whole("manual_seed", 0, kMany * kMany);
+    config().seed = flags_.whole("manual_seed", 0, kMaxFlag * kMaxFlag);
     // Text is divided in one way: every worker has columns of its own.
     if (name != "wikitext-2" && name != "ptb" && name != "text") set_partition();
   }
@@ -311,12 +307,12 @@ class Translator {
 
   void set_length() {
     const std::string criterion = flags_.text("stop_criteria");
-    config().epochs = flags_.whole("num_epochs", 1, kMany);
+    config().epochs = flags_.whole("num_epochs", 1, kMaxFlag);
     if (criterion == "epoch") return;
     if (criterion != "iteration") {
       throw ConfigError("--stop_criteria takes epoch or iteration, got '" + criterion + "'");
     }
-    const std::int64_t all = flags_.whole("num_iterations", 1, kMany * 1000);
+    const std::int64_t all = flags_.whole("num_iterations", 1, kMaxFlag * 1000);
     config().iterations = all / config().workers;
     if (config().iterations == 0) {
       throw ConfigError(fmt::format("--num_iterations {} are those of all {} workers together", all,
@@ -347,8 +343,8 @@ class Translator {
     const bool gossip = is_gossip(config().method);
     const bool fast = flags_.truth("train_fast");
     config().eval_workers = gossip && !fast;
-    config().eval_every = flags_.whole("eval_freq", 1, kMany);
-    if (fast) config().checkpoint_every = kMany;
+    config().eval_every = flags_.whole("eval_freq", 1, kMaxFlag);
+    if (fast) config().checkpoint_every = kMaxFlag;
     if (flags_.given("evaluate_consensus")) check_consensus(gossip);
     // What they ask for is done always.
     for (const char* flag : {"avg_model", "evaluate_avg"}) {
@@ -372,7 +368,7 @@ class Translator {
   }
 
   void set_records() {
-    config().record_every = flags_.whole("summary_freq", 1, kMany);
+    config().record_every = flags_.whole("summary_freq", 1, kMaxFlag);
     const bool detailed = flags_.truth("track_detailed_time");
     result_.track_time = flags_.truth("track_time") || detailed;
     result_.display_time = flags_.truth("display_tracked_time");
@@ -482,7 +478,7 @@ ChocoRevision choco_revision(const ChocoFlags& flags, const std::string& like) {
 
 ChocoTranslation translate(ChocoFlags flags, const ChocoSurroundings& around,
                            const std::string& like, const std::string& engine) {
-  return Translator(flags, around, like, engine).run();
+  return ChocoTranslator(flags, around, like, engine).run();
 }
 
 }  // namespace cohort

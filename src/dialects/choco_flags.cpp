@@ -38,7 +38,7 @@ std::vector<ChocoFlag> flags_of_data_and_length() {
       {"work_dir", Kind::kText, "", "folder to work in"},
       {"remote_exec", Kind::kTruth, "False", "refused when True: --hostfile names the hosts"},
       {"data", Kind::kText, "cifar10", "cifar10, cifar100, mnist, imagenet, or one of ours"},
-      {"data_dir", Kind::kText, "", "where to look for the data first"},
+      {"data_dir", Kind::kText, "", "where the data are [the usual places]"},
       {"use_lmdb_data", Kind::kTruth, "False", "refused when True: files are read as they are"},
       {"partition_data", Kind::kText, "", "random, sorted, or None: each batch anew"},
       {"pin_memory", Kind::kTruth, "True", "no effect"},
@@ -97,7 +97,9 @@ std::vector<ChocoFlag> flags_of_exchange() {
       {"graph_topology", Kind::kText, "complete",
        "complete, ring, torus, expander, margulis_expander, social, or one of ours"},
       {"comm_algo", Kind::kText, "", "refused: --optimizer says it"},
-      {"comm_op", Kind::kText, "", "compress_top_k, compress_random_k, quantize_qsgd or sign"},
+      {"comm_op", Kind::kText, "",
+       "compress_top_k, compress_random_k, quantize_qsgd or sign; also as the guide writes them: "
+       "top-k, random-k, sign+norm"},
       {"compress_ratio", Kind::kNumber, "", "share of the elements that is dropped"},
       {"compress_warmup_values", Kind::kNumbers, "0.75,0.9375,0.984375,0.996,0.999",
        "dgc: ratios of the warm-up"},
@@ -106,6 +108,8 @@ std::vector<ChocoFlag> flags_of_exchange() {
       {"is_biased", Kind::kTruth, "False", "qsgd, random-k: shrunk rather than right on average"},
       {"majority_vote", Kind::kTruth, "False", "sign_sgd: sign of the sum"},
       {"consensus_stepsize", Kind::kText, "0.9", "gamma, above 0 up to 1; ours: auto"},
+      {"estimates_start", Kind::kText, "model",
+       "ours; parallel_choco: estimates begin at the model, or at zero as in the original"},
       {"evaluate_consensus", Kind::kText, "",
        "True, val or train,val: the average is tested always"},
       {"mask_momentum", Kind::kTruth, "False", "dgc: momentum of what was sent starts anew"},
@@ -257,6 +261,22 @@ std::vector<std::string> ChocoFlags::unread() const {
     if (given(flag.name) && read_.count(flag.name) == 0) names.push_back(flag.name);
   }
   return names;
+}
+
+std::string choco_compressor(const std::string& operation) {
+  static const std::map<std::string, std::string> names = {
+      {"compress_top_k", "top-k"}, {"compress_random_k", "random-k"},
+      {"quantize_qsgd", "qsgd"},   {"quantize", "qsgd"},
+      {"sign+norm", "sign"},       {"top_k", "top-k"},
+      {"random_k", "random-k"}};
+  static const std::vector<std::string> own = {"top-k", "random-k", "qsgd", "sign",
+                                               "none",  "fp16",     "bf16"};
+  if (operation.empty() || std::find(own.begin(), own.end(), operation) != own.end())
+    return operation;
+  if (const auto found = names.find(operation); found != names.end()) return found->second;
+  std::vector<std::string> known = own;
+  for (const auto& [name, compressor] : names) known.push_back(name);
+  throw ConfigError(unknown_name("--comm_op", operation, known));
 }
 
 }  // namespace cohort

@@ -54,4 +54,8 @@ class ChocoFlags {
 // The parts of "a,b" as numbers. Throws ConfigError in which `flag` is named.
 std::vector<double> parse_choco_numbers(const std::string& flag, const std::string& text);
 
+// Our name of what --comm_op asks for: by the program's names, by those of its guide ("sign+norm"),
+// and by ours; "" for "". Throws ConfigError.
+std::string choco_compressor(const std::string& operation);
+
 }  // namespace cohort

@@ -9,26 +9,16 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "dialects/dist_train_arguments.h"
+#include "dialects/flag_checks.h"
 #include "dialects/paddle_models.h"
 
 namespace cohort {
 namespace {
 
-constexpr double kDrop = 0.1;
+constexpr double kPaddleRateDrop = 0.1;
 constexpr double kWarmupPasses = 5;
 constexpr std::int64_t kReaderThreads = 8;
 constexpr std::int64_t kMostValues = 10'000;  // of a learning rate that changes with every pass
-
-void check_range(const char* flag, double value, double low, double high) {
-  if (value >= low && value <= high) return;
-  throw ConfigError(fmt::format("{} must be from {} to {}, got {}", flag, low, high, value));
-}
-
-void check_choice(const char* flag, const std::string& value,
-                  const std::vector<std::string>& known) {
-  if (std::find(known.begin(), known.end(), value) != known.end()) return;
-  throw ConfigError(unknown_name(flag, value, known));
-}
 
 void check_flags(const DistTrainFlags& flags) {
   const auto count = [](const std::optional<std::int64_t>& value) {
@@ -42,7 +32,7 @@ void check_flags(const DistTrainFlags& flags) {
   check_range("--iterations", count(flags.iterations), 0, kMany);
   check_range("--skip_batch_num", count(flags.skip_batch_num), 0, kMany);
   check_range("--gpus", static_cast<double>(flags.gpus), 1, 1024);
-  check_range("--cpus", count(flags.cpus), 1, 4096);
+  if (flags.cpus) check_range("--cpus", count(flags.cpus), 1, 4096);
   check_range("--multi_batch_repeat", static_cast<double>(flags.multi_batch_repeat), 1, 1e6);
   check_range("--start_test_pass", static_cast<double>(flags.start_test_pass), 0, kMany);
   check_range("--train_size", static_cast<double>(flags.train_size), 0, 1e15);
@@ -63,9 +53,9 @@ void check_flags(const DistTrainFlags& flags) {
 }
 
 // Builds a DistTrainTranslation; one object per call.
-class Translator {
+class DistTrainTranslator {
  public:
-  Translator(const DistTrainFlags& flags, const PaddleSurroundings& around)
+  DistTrainTranslator(const DistTrainFlags& flags, const PaddleSurroundings& around)
       : flags_(with_defaults(flags)), around_(around) {
     result_.revision = paddle_revision(flags);
     result_.opening = dist_train_opening(flags, around.variables);
@@ -160,6 +150,14 @@ class Translator {
     if (flags_.device == "GPU" && !on_gpu_) note("no GPU was found: computing on the CPU");
     devices_ = flags_.device == "GPU" ? flags_.gpus : std::max(1, cpu_devices);
     if (later()) devices_ = cpu_devices > 0 ? cpu_devices : on_gpu_ ? around_.gpus : 1;
+    if (given("gpus") && (later() || flags_.device == "CPU") && flags_.gpus != devices_) {
+      note(
+          fmt::format("--gpus {} has no effect {}: this process computes on {}; CPU_NUM says how "
+                      "many workers it "
+                      "has",
+                      flags_.gpus, later() ? "in the program of 2019" : "with --device CPU",
+                      devices_ == 1 ? "one device" : fmt::format("{} devices", devices_)));
+    }
     // Of the machine, among which the later program divides the batch of a process.
     const std::int64_t share = later() ? devices_ : 1;
     if (one) {
@@ -182,7 +180,7 @@ class Translator {
     config().batch = std::max<std::int64_t>(1, *flags_.batch_size / share);
     config().eval_batch = config().batch;
     config().loader_threads = on_gpu_ ? kReaderThreads : 1;
-    if (!on_gpu_ && (given("cpus") || given("num_threads"))) config().threads = *flags_.cpus;
+    if (!on_gpu_ && flags_.cpus) config().threads = *flags_.cpus;
   }
 
   void set_method() {
@@ -271,7 +269,7 @@ class Translator {
       return;
     }
     config().schedule = "multi-step";
-    config().lr_gamma = kDrop;
+    config().lr_gamma = kPaddleRateDrop;
     config().lr_milestones =
         published ? std::vector<double>{30, 60, 90} : std::vector<double>{30, 60, 80};
   }
@@ -324,7 +322,41 @@ class Translator {
 }  // namespace
 
 DistTrainTranslation translate(const DistTrainFlags& flags, const PaddleSurroundings& around) {
-  return Translator(flags, around).run();
+  return DistTrainTranslator(flags, around).run();
+}
+
+FlagNames dist_train_flag_names(PaddleRevision revision) {
+  const bool later = revision == PaddleRevision::kLater;
+  return {
+      {"model", "--model"},
+      {"data", "--data_set"},
+      {"data-dir", "--data_dir"},
+      {"batch", "--batch_size"},
+      {"lr", later ? "--lr" : "--learning_rate"},
+      {"epochs", later ? "--num_epochs" : "--pass_num"},
+      {"iterations", "--iterations"},
+      {"accumulate", "--multi_batch_repeat, or the number of devices: accumulate"},
+      {"schedule", "--lr_strategy (schedule)"},
+      {"lr-milestones", "--like or --lr_strategy (lr-milestones)"},
+      {"lr-values", "--lr_strategy (lr-values)"},
+      {"server-mode", "--async_mode (or not): the update"},
+      {"sharding", "--no_split_var (or not): the sharding"},
+      {"method", "--update_method (method)"},
+      {"servers", "the number of PADDLE_PSERVER_IPS or PADDLE_PSERVER_ENDPOINTS"},
+      {"workers", "the number of trainers (PADDLE_TRAINERS or PADDLE_TRAINERS_NUM)"},
+      {"rank", "PADDLE_TRAINER_ID"},
+      {"train-size", "--train_size"},
+      {"test-size", "--test_size"},
+      {"seed", "--seed"},
+      {"init", "--pretrained_model"},
+      {"job", "--job"},
+      {"token-file", "--token_file"},
+      {"tls-dir", "--tls_dir"},
+      {"insecure", "--insecure"},
+      {"peer-timeout", "--peer_timeout"},
+      {"state-dir", "--state_dir"},
+      {"resume", "--checkpoint"},
+  };
 }
 
 }  // namespace cohort

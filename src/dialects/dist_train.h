@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "config/run_config.h"
+#include "dialects/flag_names.h"
 #include "dialects/paddle_cluster.h"
 
 namespace cohort {
@@ -108,5 +109,7 @@ std::string paddle_data_dir(const DistTrainFlags& flags);
 
 // Throws ConfigError in terms of its flags and variables.
 DistTrainTranslation translate(const DistTrainFlags& flags, const PaddleSurroundings& around);
+
+FlagNames dist_train_flag_names(PaddleRevision revision);
 
 }  // namespace cohort

@@ -37,6 +37,10 @@ std::string text_of(const DistTrainFlags& flags) {
 }
 
 std::string on_gpu(const DistTrainFlags& flags) { return as_python(flags.device == "GPU"); }
+// Not given, they are as many as the machine has cores, where that is worth it.
+std::string threads(const DistTrainFlags& flags) {
+  return flags.cpus ? as_python(*flags.cpus) : "auto";
+}
 std::string not_split(const DistTrainFlags& flags) { return as_python(!flags.split_var); }
 
 // Sorted by name, as the program prints them.
@@ -47,7 +51,7 @@ const std::vector<Argument>& arguments() {
       {"batch_size", kA | kB | kC, text_of<&F::batch_size>},
       {"checkpoint", kC, text_of<&F::checkpoint>},
       {"class_dim", kC, text_of<&F::class_dim>},
-      {"cpus", kA | kB, text_of<&F::cpus>},
+      {"cpus", kA | kB, threads},
       {"data_dir", kA | kB | kC, text_of<&F::data_dir>},
       {"data_format", kA | kB, text_of<&F::data_format>},
       {"data_set", kA, text_of<&F::data_set>},
@@ -71,7 +75,7 @@ const std::vector<Argument>& arguments() {
       {"no_split_var", kA | kB, not_split},
       {"no_test", kA | kB, text_of<&F::no_test>},
       {"num_epochs", kC, text_of<&F::pass_num>},
-      {"num_threads", kC, text_of<&F::cpus>},
+      {"num_threads", kC, threads},
       {"pass_num", kA | kB, text_of<&F::pass_num>},
       {"pretrained_model", kC, text_of<&F::pretrained_model>},
       {"rampup_begin_step", kC, text_of<&F::rampup_begin_step>},
@@ -124,21 +128,18 @@ DistTrainFlags with_defaults(DistTrainFlags flags) {
       fill<std::int64_t>(flags.iterations, 80);
       fill<std::int64_t>(flags.skip_batch_num, 5);
       fill<std::string>(flags.data_set, "flowers");
-      fill<std::int64_t>(flags.cpus, 1);
       break;
     case PaddleRevision::kBatchMerge:
       fill<std::string>(flags.model, "DistResNet");
       fill<std::int64_t>(flags.batch_size, 32);
       fill(flags.learning_rate, 0.1);
       fill<std::int64_t>(flags.pass_num, 90);
-      fill<std::int64_t>(flags.cpus, 1);
       break;
     case PaddleRevision::kLater:
       fill<std::string>(flags.model, "DistResNet");
       fill<std::int64_t>(flags.batch_size, 256);
       fill(flags.learning_rate, 0.1);
       fill<std::int64_t>(flags.pass_num, 120);
-      fill<std::int64_t>(flags.cpus, 8);
       fill<std::int64_t>(flags.total_images, 1'281'167);
       fill<std::int64_t>(flags.class_dim, 1000);
       break;

@@ -9,12 +9,13 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "dialects/flag_checks.h"
 
 namespace cohort {
 namespace {
 
 constexpr std::int64_t kEpochsBetweenDrops = 30;
-constexpr double kDrop = 0.1;
+constexpr double kRateDrop = 0.1;
 constexpr std::int64_t kTrainSamples = 1'281'167;
 constexpr std::int64_t kTestSamples = 50'000;
 constexpr std::int64_t kClasses = 1000;
@@ -25,16 +26,6 @@ constexpr std::int64_t kPassOnCpu = 32;
 constexpr std::int64_t kSmallestPass = 8;
 
 std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-void check_range(const char* flag, std::int64_t value, std::int64_t low, std::int64_t high) {
-  if (value >= low && value <= high) return;
-  throw ConfigError(fmt::format("{} must be from {} to {}, got {}", flag, low, high, value));
-}
-
-void check_range(const char* flag, double value, double low, double high) {
-  if (value >= low && value <= high) return;
-  throw ConfigError(fmt::format("{} must be from {} to {}, got {}", flag, low, high, value));
-}
 
 void check_dist_url(const std::string& url) {
   const auto begins = [&](std::string_view scheme) { return url.rfind(scheme, 0) == 0; };
@@ -53,7 +44,7 @@ void check_dist_url(const std::string& url) {
 }
 
 void check_flags(const ImagenetFlags& flags, const Machine& machine) {
-  constexpr std::int64_t kMany = 1'000'000'000;
+  constexpr double kMany = 1e9;
   if (std::find(machine.models.begin(), machine.models.end(), flags.arch) == machine.models.end()) {
     throw ConfigError(unknown_name("--arch", flags.arch, machine.models));
   }
@@ -61,19 +52,20 @@ void check_flags(const ImagenetFlags& flags, const Machine& machine) {
     throw ConfigError(
         "name the folder that has train/ and val/, or use --dummy for generated pictures");
   }
-  check_range("--workers", flags.workers, std::int64_t{0}, std::int64_t{256});
-  check_range("--epochs", flags.epochs, std::int64_t{1}, kMany);
-  check_range("--start-epoch", flags.start_epoch, std::int64_t{0}, kMany);
-  check_range("--batch-size", flags.batch_size, std::int64_t{1}, std::int64_t{1} << 24);
+  check_range("--workers", static_cast<double>(flags.workers), 0, 256);
+  check_range("--epochs", static_cast<double>(flags.epochs), 1, kMany);
+  check_range("--start-epoch", static_cast<double>(flags.start_epoch), 0, kMany);
+  check_range("--batch-size", static_cast<double>(flags.batch_size), 1, 1 << 24);
   check_range("--lr", flags.lr, 0.0, 1e6);
   check_range("--momentum", flags.momentum, 0.0, 0.999999);
   check_range("--weight-decay", flags.weight_decay, 0.0, 1e3);
-  check_range("--print-freq", flags.print_freq, std::int64_t{1}, kMany);
-  check_range("--image-size", flags.image_size, std::int64_t{1}, std::int64_t{4096});
-  check_range("--train-size", flags.train_size, std::int64_t{0}, kMany * kMany);
-  check_range("--test-size", flags.test_size, std::int64_t{0}, kMany * kMany);
-  if (flags.seed) check_range("--seed", *flags.seed, std::int64_t{0}, kMany * 1000);
-  if (flags.world_size != -1) check_range("--world-size", flags.world_size, std::int64_t{1}, kMany);
+  check_range("--print-freq", static_cast<double>(flags.print_freq), 1, kMany);
+  check_range("--image-size", static_cast<double>(flags.image_size), 1, 4096);
+  check_range("--train-size", static_cast<double>(flags.train_size), 0, kMany * kMany);
+  check_range("--test-size", static_cast<double>(flags.test_size), 0, kMany * kMany);
+  if (flags.seed) check_range("--seed", static_cast<double>(*flags.seed), 0, kMany * 1000);
+  if (flags.world_size != -1)
+    check_range("--world-size", static_cast<double>(flags.world_size), 1, kMany);
   check_dist_url(flags.dist_url);
   static const std::vector<std::string> backends = {"nccl", "gloo", "mpi"};
   if (std::find(backends.begin(), backends.end(), flags.dist_backend) == backends.end()) {
@@ -89,7 +81,7 @@ void check_flags(const ImagenetFlags& flags, const Machine& machine) {
 // How many nodes take part: processes that mpirun started, one for each.
 std::int64_t count_nodes(const ImagenetFlags& flags, const Machine& machine) {
   std::int64_t nodes = flags.world_size;
-  if (nodes == -1 && flags.dist_url == "env://") {
+  if (nodes == -1 && (flags.dist_url == "env://" || machine.torchrun)) {
     if (!machine.world_size && machine.processes == 1) {
       throw ConfigError("--dist-url env:// needs the variable WORLD_SIZE, or --world-size");
     }
@@ -107,17 +99,18 @@ std::int64_t count_nodes(const ImagenetFlags& flags, const Machine& machine) {
                     flags.world_size == -1 ? "but nothing says that they train together"
                                            : fmt::format("but --world-size is {}", nodes)));
   }
+  if (flags.rank >= 0 || machine.rank) return nodes;
   throw ConfigError(
-      fmt::format("--world-size {0} means {0} nodes: start all of them with "
-                  "`mpirun -n {0} cohort imagenet ...`, one process a node; --rank "
-                  "and --dist-url then come from mpirun",
-                  nodes));
+      fmt::format("--world-size {0} means {0} nodes: give each its --rank, from 0 to {1}, and all "
+                  "the same --dist-url tcp://HOST:PORT, an address of node 0; or start all of them "
+                  "with `mpirun -n {0} cohort imagenet ...`, one process a node",
+                  nodes, nodes - 1));
 }
 
 // Builds a Translation; one object per call.
-class Translator {
+class ImagenetTranslator {
  public:
-  Translator(const ImagenetFlags& flags, const Machine& machine)
+  ImagenetTranslator(const ImagenetFlags& flags, const Machine& machine)
       : flags_(flags), machine_(machine), gpus_(flags.no_accel ? 0 : machine.gpus) {}
 
   Translation run() {
@@ -126,6 +119,7 @@ class Translator {
     set_optimizer();
     set_warnings();
     nodes_ = count_nodes(flags_, machine_);
+    if (nodes_ > machine_.processes) set_connection();
     if (flags_.multiprocessing_distributed || nodes_ > 1) {
       set_distributed();
     } else if (flags_.gpu) {
@@ -177,23 +171,12 @@ class Translator {
     config().lr = flags_.lr;
     config().schedule = "step";
     config().lr_step_size = kEpochsBetweenDrops;
-    config().lr_gamma = kDrop;
+    config().lr_gamma = kRateDrop;
     config().epochs = flags_.epochs;
     if (flags_.seed) config().seed = *flags_.seed;
     // A checkpoint brings its own epoch, in the example too.
-    if (flags_.start_epoch == 0 || !flags_.resume.empty() || flags_.evaluate) return;
-    config().epochs = flags_.epochs - flags_.start_epoch;
-    for (std::int64_t drop = 0; drop < flags_.start_epoch / kEpochsBetweenDrops; ++drop) {
-      config().lr *= kDrop;
-    }
-    const std::int64_t into = flags_.start_epoch % kEpochsBetweenDrops;
-    if (into == 0) return;
-    config().schedule = "multi-step";
-    std::int64_t milestone = kEpochsBetweenDrops - into;
-    do {
-      config().lr_milestones.push_back(static_cast<double>(milestone));
-      milestone += kEpochsBetweenDrops;
-    } while (milestone < config().epochs);
+    if (!flags_.resume.empty() || flags_.evaluate) return;
+    config().start_epoch = flags_.start_epoch;
   }
 
   void set_warnings() {
@@ -297,7 +280,35 @@ class Translator {
     return machine_.cores;
   }
 
+  // Nodes without mpirun: PyTorch's own ways to find each other.
+  void set_connection() {
+    constexpr double kPatience = 600;  // they are started by hand, one after another
+    const bool by_default = flags_.dist_url == ImagenetFlags().dist_url;
+    if (flags_.dist_url.starts_with("tcp://") && !(by_default && machine_.torchrun)) {
+      if (by_default) {
+        throw ConfigError(fmt::format(
+            "--world-size {} without mpirun needs --dist-url tcp://HOST:PORT: an address of node 0 "
+            "that the others reach, and a free port there",
+            nodes_));
+      }
+      config().meet = flags_.dist_url.substr(6);
+    } else if (flags_.dist_url.starts_with("file://")) {
+      throw ConfigError("--dist-url " + flags_.dist_url +
+                        ": nodes do not meet in a file; give tcp://HOST:PORT or env://");
+    }
+    config().peer_timeout = kPatience;
+    result_.nodes = static_cast<int>(nodes_);
+    result_.node = static_cast<int>(flags_.rank >= 0 ? flags_.rank : *machine_.rank);
+  }
+
   void set_engine() {
+    if (result_.nodes > 1) {
+      config().engine = "tcp";
+      if (flags_.dist_backend != "gloo") {
+        note("--dist-backend " + flags_.dist_backend + ": the nodes exchange gradients over tcp");
+      }
+      return;
+    }
     if (machine_.processes > 1) {
       config().engine = "mpi";
       if (flags_.rank >= 0) note("--rank and --dist-url have no effect: mpirun numbers the nodes");
@@ -348,7 +359,7 @@ class Translator {
 }  // namespace
 
 Translation translate(const ImagenetFlags& flags, const Machine& machine) {
-  return Translator(flags, machine).run();
+  return ImagenetTranslator(flags, machine).run();
 }
 
 std::vector<std::string> settings_of_imagenet_flag(const std::string& flag) {
@@ -372,6 +383,24 @@ std::vector<std::string> settings_of_imagenet_flag(const std::string& flag) {
   };
   const auto found = settings.find(flag);
   return found == settings.end() ? std::vector<std::string>{} : found->second;
+}
+
+const FlagNames& imagenet_flag_names() {
+  static const FlagNames names = {{"model", "--arch"},
+                                  {"data-dir", "DIR"},
+                                  {"batch", "--batch-size (a worker's share)"},
+                                  {"lr", "--lr"},
+                                  {"momentum", "--momentum"},
+                                  {"weight-decay", "--weight-decay"},
+                                  {"epochs", "--epochs"},
+                                  {"seed", "--seed"},
+                                  {"workers", "the number of workers (--world-size, times GPUs)"},
+                                  {"loader-threads", "--workers"},
+                                  {"meet", "--dist-url"},
+                                  {"image-size", "--image-size"},
+                                  {"train-size", "--train-size"},
+                                  {"test-size", "--test-size"}};
+  return names;
 }
 
 std::vector<std::string> imagenet_opening(const ImagenetFlags& flags,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/run_config.h"
+#include "dialects/flag_names.h"
 
 namespace cohort {
 
@@ -49,7 +50,9 @@ struct Machine {
   int gpus = 0;
   int cores = 1;
   int processes = 1;                // that mpirun or srun started, this one included
-  std::optional<int> world_size;    // $WORLD_SIZE, for --dist-url env://
+  bool torchrun = false;            // has started this process
+  std::optional<int> world_size;    // $WORLD_SIZE, of torchrun or for --dist-url env://
+  std::optional<int> rank;          // $RANK, likewise
   std::vector<std::string> models;  // all names that --arch may have
   std::string weights;              // file with the weights for --pretrained; empty: none found
 };
@@ -63,7 +66,9 @@ enum class ImagenetMode {
 struct Translation {
   ImagenetMode mode = ImagenetMode::kSingle;
   RunConfig config;
-  std::vector<int> gpus;           // those this process computes on, for "Use GPU: 0 for training"
+  int nodes = 1;          // above 1: processes that connect by themselves, without mpirun, and
+  int node = 0;           // which of them this one is
+  std::vector<int> gpus;  // those this process computes on, for "Use GPU: 0 for training"
   std::vector<std::string> notes;  // what the user should know, one line each
 };
 
@@ -74,6 +79,8 @@ Translation translate(const ImagenetFlags& flags, const Machine& machine);
 // eval-batch. `flag` is the long name without dashes, "DIR" for the folder. Empty for a flag that
 // decides none, such as print-freq.
 std::vector<std::string> settings_of_imagenet_flag(const std::string& flag);
+
+const FlagNames& imagenet_flag_names();
 
 // The lines that the example prints before it trains or evaluates.
 std::vector<std::string> imagenet_opening(const ImagenetFlags& flags,

@@ -83,7 +83,7 @@ class ImagenetProgress final : public Progress {
     }
     print(fmt::format("=> loading checkpoint '{}'", options_.resume));
     print(fmt::format("=> loaded checkpoint '{}' (epoch {})", options_.resume,
-                      options_.first_epoch + static_cast<Step>(plan.first_epoch)));
+                      static_cast<Step>(plan.first_epoch)));
   }
 
   void step(Step) override {}
@@ -126,8 +126,7 @@ class ImagenetProgress final : public Progress {
     }
     of_epoch_.add(sums);
     if ((done - 1) % steps_per_epoch_ % options_.print_freq != 0) return;
-    print(imagenet_epoch_line(options_.first_epoch + at.epoch, at.index, steps_per_epoch_,
-                              sums.mean(), of_epoch_.mean()));
+    print(imagenet_epoch_line(at.epoch, at.index, steps_per_epoch_, sums.mean(), of_epoch_.mean()));
   }
 
   struct Position {

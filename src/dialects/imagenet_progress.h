@@ -37,7 +37,6 @@ std::string imagenet_score_line(double top1_percent, double top5_percent);
 
 struct ImagenetProgressOptions {
   std::int64_t print_freq = 10;           // steps between the lines of an epoch
-  std::int64_t first_epoch = 0;           // number of the run's first epoch (--start-epoch)
   int ranks = 1;                          // how many make records
   std::int64_t eval_samples = 1;          // samples that all ranks evaluate at once
   std::vector<std::string> opening = {};  // lines before the first

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "dialects/flag_checks.h"
 #include "dialects/host_list.h"
 
 namespace cohort {
@@ -19,11 +20,6 @@ struct Cluster {
   std::string job;  // "ps" or "worker"
   std::int64_t index = 0;
 };
-
-void check_range(const char* flag, double value, double low, double high) {
-  if (value >= low && value <= high) return;
-  throw ConfigError(fmt::format("{} must be from {} to {}, got {}", flag, low, high, value));
-}
 
 void check_flags(const MnistFlags& flags) {
   check_range("--batch_size", static_cast<double>(flags.batch_size), 1, 1 << 24);
@@ -173,6 +169,30 @@ MnistTranslation translate(const MnistFlags& flags, const std::string& tf_config
   if (!server) config.rank = cluster.index;
   check_config(config);
   return result;
+}
+
+const FlagNames& mnist_flag_names() {
+  static const FlagNames names = {
+      {"batch", "--batch_size"},
+      {"lr", "--learning_rate"},
+      {"epochs", "--training_epochs"},
+      {"train-skip", "--validation_size"},
+      {"seed", "--seed"},
+      {"server-mode", "--sync (or not): the update"},
+      {"servers", "the number of --ps_hosts"},
+      {"workers", "the number of --worker_hosts"},
+      {"rank", "--task_index"},
+      {"data-dir", "--data_dir"},
+      {"job", "--job"},
+      {"token-file", "--token_file"},
+      {"tls-dir", "--tls_dir"},
+      {"insecure", "--insecure"},
+      {"peer-timeout", "--peer_timeout"},
+      {"state-dir", "--state_dir"},
+      {"runs-dir", "--logs_path"},
+      {"resume", "cohort train --resume"},
+  };
+  return names;
 }
 
 }  // namespace cohort

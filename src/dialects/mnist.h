@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/run_config.h"
+#include "dialects/flag_names.h"
 
 namespace cohort {
 
@@ -50,5 +51,7 @@ struct MnistTranslation {
 // when it is not set; it counts when none of --ps_hosts, --worker_hosts, --job_name and
 // --task_index is given.
 MnistTranslation translate(const MnistFlags& flags, const std::string& tf_config);
+
+const FlagNames& mnist_flag_names();
 
 }  // namespace cohort

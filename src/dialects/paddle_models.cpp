@@ -34,11 +34,6 @@ const std::vector<std::pair<std::string, std::string>>& names() {
   return table;
 }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 }  // namespace
 
 std::string paddle_model(const std::string& name, const std::vector<std::string>& ours) {

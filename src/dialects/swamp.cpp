@@ -18,12 +18,6 @@ std::string short_number(double value) {
   return {buffer, end.ptr};
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return text;
-}
-
 // The experiment's name of a thing and ours.
 const std::string& ours(const std::map<std::string, std::string>& names, const std::string& kind,
                         const std::string& theirs) {

@@ -16,8 +16,8 @@ class SwampProgress final : public Progress {
     const Step epoch = (done - 1) / options_.steps_per_epoch;
     const Step batch = (done - 1) % options_.steps_per_epoch;
     if (options_.log_interval > 0 && batch % options_.log_interval == 0) {
-      print(fmt::format("Current trainer id: {}, epoch: {}, batch id: {}\n", options_.trainer, epoch,
-                        batch));
+      print(fmt::format("Current trainer id: {}, epoch: {}, batch id: {}\n", options_.trainer,
+                        epoch, batch));
     }
     if (batch + 1 == options_.steps_per_epoch) {
       print(fmt::format("trainer {} done epoch {}\n", options_.trainer, epoch));

@@ -117,17 +117,16 @@ std::optional<Place> read_torchrun(const Variable& variable) {
                                .local_size = "LOCAL_WORLD_SIZE"});
 }
 
+}  // namespace
+
 // Scripts set these beside what the other launchers say.
-std::optional<Place> with_meeting_point(std::optional<Place> place, const Variable& variable) {
-  if (!place) return std::nullopt;
+Place with_meeting_point(Place place, const Variable& variable) {
   if (const char* address = variable("MASTER_ADDR"); address != nullptr) {
-    place->master_address = address;
+    place.master_address = address;
   }
-  place->master_port = number_of(variable, "MASTER_PORT", {.least = 1, .most = 65535}).value_or(0);
+  place.master_port = number_of(variable, "MASTER_PORT", {.least = 1, .most = 65535}).value_or(0);
   return place;
 }
-
-}  // namespace
 
 std::optional<Place> detect_place(const Variable& variable) {
   constexpr Names kOpenMpi = {.source = "Open MPI",
@@ -144,7 +143,8 @@ std::optional<Place> detect_place(const Variable& variable) {
   if (!place) place = read_place(variable, kPmi);
   if (!place) place = read_slurm(variable);
   if (!place) place = read_torchrun(variable);
-  return with_meeting_point(std::move(place), variable);
+  if (!place) return std::nullopt;
+  return with_meeting_point(std::move(*place), variable);
 }
 
 }  // namespace cohort

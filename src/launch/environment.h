@@ -7,6 +7,8 @@
 
 namespace cohort {
 
+inline constexpr std::string_view kEngineFlag = "--engine";
+
 // What std::getenv answers: null where a variable is not set.
 using Variable = std::function<const char*(const char*)>;
 
@@ -31,5 +33,8 @@ struct Place {
 //
 // Throws ConfigError that names the variable whose value is no number or out of range.
 std::optional<Place> detect_place(const Variable& variable);
+
+// `place` with MASTER_ADDR and MASTER_PORT, where they are set.
+Place with_meeting_point(Place place, const Variable& variable);
 
 }  // namespace cohort

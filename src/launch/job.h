@@ -67,7 +67,8 @@ struct JobOptions {
   std::string job = {};   // a name that all processes know; "": COHORT_JOB, or the meeting's
   std::string meet = {};  // where process 0 listens, host:port; "": MASTER_ADDR:MASTER_PORT
   Credentials credentials = {};
-  std::vector<Address> addresses = {};  // of all processes, where they are known beforehand; then
+  std::vector<Address> addresses = {};  // of all processes, where they are known beforehand; or
+  int processes = 0;                    // how many there are, where no launcher says so; then
   int process = -1;                     // which of them this one is
   std::function<void(const std::string&)> note = nullptr;  // gets lines for people
 };
@@ -76,5 +77,8 @@ struct JobOptions {
 // ConfigError when the job cannot be had that way, saying what to change.
 using EngineRegistry = Registry<Job, const JobOptions&>;
 const EngineRegistry& engines();
+
+// Throws ConfigError when there is no such engine, or when this build left it out.
+void check_engine(const std::string& name);
 
 }  // namespace cohort

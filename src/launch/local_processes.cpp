@@ -17,39 +17,17 @@
 #include <utility>
 
 #include "core/error.h"
+#include "launch/child_process.h"
 
 namespace cohort {
 namespace {
 
-constexpr int kLookEvery_ms = 50;
-constexpr int kReadsARound = 16;
 constexpr std::size_t kLongestLine = 1 << 16;
-constexpr std::chrono::seconds kHardStopAfter{10};
-// Before that a program may not have learned to take the signal, and would be ended by it.
-constexpr std::chrono::seconds kStartTime{2};
-constexpr int kNotStarted = 127;
 
 constexpr std::string_view kForeign[] = {
     "OMPI_",       "PMI_",        "PMIX_",       "MPI_LOCAL",   "SLURM_STEP_", "SLURM_PROCID=",
     "RANK=",       "WORLD_SIZE=", "LOCAL_RANK=", "LOCAL_WORLD", "MASTER_",     "TORCHELASTIC_",
     "COHORT_JOB=", "COHORT_RANK", "COHORT_WORK", "COHORT_SERV"};
-
-[[noreturn]] void become(char* const* arguments, char* const* environment, int errors,
-                         pid_t parent) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(kNotStarted);  // it was killed before the line above
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1}) {
-    std::signal(signal, SIG_DFL);
-  }
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
-  ::dup2(errors, STDERR_FILENO);
-  ::execve(arguments[0], arguments, environment);
-  const char* why = std::strerror(errno);
-  static_cast<void>(!::write(STDERR_FILENO, why, std::strlen(why)));
-  ::_exit(kNotStarted);
-}
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> all;
@@ -104,7 +82,7 @@ void LocalProcesses::launch(One& one) {
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
-  if (child == 0) become(arguments.data(), variables.data(), ends[1], parent);
+  if (child == 0) exec_child(arguments.data(), variables.data(), ends[1], parent);
   ::close(ends[1]);
   if (child < 0) {
     ::close(ends[0]);
@@ -129,7 +107,7 @@ void LocalProcesses::finish_line(One& one) {
 
 void LocalProcesses::relay(One& one) {
   std::array<char, 65536> buffer;
-  for (int i = 0; i < kReadsARound && one.errors >= 0; ++i) {
+  for (int i = 0; i < kReadsPerPoll && one.errors >= 0; ++i) {
     const ssize_t count = ::read(one.errors, buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return;
@@ -171,7 +149,7 @@ std::vector<int> LocalProcesses::wait() {
   for (const One& one : all_) {
     watched.push_back({.fd = one.running ? one.errors : -1, .events = POLLIN, .revents = 0});
   }
-  if (::poll(watched.data(), watched.size(), kLookEvery_ms) > 0) {
+  if (::poll(watched.data(), watched.size(), kPollEvery_ms) > 0) {
     for (std::size_t i = 0; i < watched.size(); ++i) {
       if (watched[i].revents != 0) relay(all_[i]);
     }

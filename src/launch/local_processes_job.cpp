@@ -4,6 +4,8 @@
 #include <csignal>
 
 #include "core/error.h"
+#include "launch/child_process.h"
+#include "launch/environment.h"
 #include "launch/mpirun.h"
 #include "launch/supervise.h"
 #include "network/identity.h"
@@ -11,9 +13,7 @@
 namespace cohort {
 namespace {
 
-constexpr const char* kEngineFlag = "--engine";
 constexpr std::chrono::seconds kTimeToNotice{15};
-constexpr std::chrono::seconds kHardStopAfter{10};
 
 // The processes that are left after one failed.
 class LateOnes {
@@ -48,12 +48,13 @@ class LateOnes {
 
 }  // namespace
 
-std::string value_in(const std::vector<std::string>& arguments, const std::string& flag) {
+std::string value_in(const std::vector<std::string>& arguments, std::string_view flag) {
   std::string value;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
     if (word == flag && i + 1 < arguments.size()) value = arguments[i + 1];
-    if (word.starts_with(flag + "=")) value = word.substr(flag.size() + 1);
+    if (word.starts_with(flag) && word.substr(flag.size()).starts_with('='))
+      value = word.substr(flag.size() + 1);
   }
   return value;
 }

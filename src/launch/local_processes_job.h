@@ -16,7 +16,7 @@ struct LocalJobRequest {
 };
 
 // What stands after `flag` (or after "flag="), the last time; "" when it is not there.
-std::string value_in(const std::vector<std::string>& arguments, const std::string& flag);
+std::string value_in(const std::vector<std::string>& arguments, std::string_view flag);
 
 // The job's processes, that meet at a free port of loopback (RANK, WORLD_SIZE, MASTER_ADDR,
 // MASTER_PORT, COHORT_JOB). A `train` that names no engine gets --engine tcp.

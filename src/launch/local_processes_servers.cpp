@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/exit_status.h"
 #include "launch/supervise.h"
 #include "network/credentials.h"
 #include "network/identity.h"
@@ -19,9 +20,7 @@ namespace {
 
 constexpr std::chrono::seconds kTimeToEnd{30};
 constexpr std::chrono::seconds kTimeToNoticeLoss{3};  // when a worker failed
-constexpr std::chrono::seconds kHardStopAfter{5};
-constexpr int kBadUsage = 2;
-constexpr int kInterrupted = 130;
+constexpr std::chrono::seconds kServersHardStopAfter{5};
 
 int remove_entry(const char* path, const struct stat*, int, struct FTW*) { return ::remove(path); }
 
@@ -87,7 +86,7 @@ class ServersJob {
     say(how + (processes_.killed(number) ? ", too often" : "") + ": the job is ended");
     failed_ = true;
     ending_ = true;
-    kill_at_ = deadline_in(kHardStopAfter);
+    kill_at_ = deadline_in(kServersHardStopAfter);
     tell(0, processes_.count(), SIGTERM);
   }
 
@@ -118,17 +117,17 @@ class ServersJob {
       }
       tell(0, servers_, SIGTERM);
       told_ = true;
-      kill_at_ = now + kHardStopAfter;
+      kill_at_ = now + kServersHardStopAfter;
     }
   }
 
   int status() const {
-    if (control_.stops() > 0) return kInterrupted;
+    if (control_.stops() > 0) return kExitInterrupted;
     bool all_bad = true;
     for (int number = servers_; number < processes_.count(); ++number) {
-      all_bad = all_bad && processes_.status(number) == kBadUsage;
+      all_bad = all_bad && processes_.status(number) == kExitBadUsage;
     }
-    return all_bad ? kBadUsage : failed_ ? 1 : 0;
+    return all_bad ? kExitBadUsage : failed_ ? 1 : 0;
   }
 
   const int servers_;

@@ -112,12 +112,19 @@ std::vector<Bytes> unpacked(std::span<const std::byte> bytes, int count) {
   return all;
 }
 
+std::optional<Place> place_of(const JobOptions& options, const Variable& variable) {
+  if (options.processes == 0) return detect_place(variable);
+  const Place place{
+      .source = "the command line", .rank = options.process, .size = options.processes};
+  return with_meeting_point(place, variable);
+}
+
 }  // namespace
 
 MeetingPlan plan_meeting(const JobOptions& options, const Variable& variable) {
   if (!options.addresses.empty()) return plan_of_known_addresses(options, variable);
   MeetingPlan plan;
-  const std::optional<Place> place = detect_place(variable);
+  const std::optional<Place> place = place_of(options, variable);
   if (!place) {
     if (options.workers <= 1) return plan;
     const std::string workers = std::to_string(options.workers);

@@ -8,12 +8,11 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "launch/environment.h"
 #include "launch/hosts_file.h"
 
 namespace cohort {
 namespace {
-
-constexpr std::string_view kEngineFlag = "--engine";
 
 std::string find_program(const std::string& search_path, const std::string& name) {
   for (const std::string& folder : split(search_path, ':')) {

@@ -23,7 +23,6 @@ namespace cohort {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{5};
-constexpr std::chrono::milliseconds kFarewellTime{5000};
 
 ProcessPlan plan_of(const JobOptions& options, const std::optional<Place>& place) {
   ProcessPlan plan;
@@ -126,6 +125,7 @@ class ProcessesJob final : public Job {
     std::vector<Membership> members = join_processes(
         plan_, activities_, [this](Channel channel) { return between(channel); }, failed_);
     if (options_.messages) give_messages(members, rank_messages(plan_, std::move(messages_)));
+    if (options_.messages && plan_.processes > 1) members.front().links = meter_;
     return members;
   }
 
@@ -175,6 +175,7 @@ class ProcessesJob final : public Job {
     own.size = plan_.processes;
     own.credentials = options_.credentials;
     own.links.silence = options_.silence;
+    own.links.meter = meter_;
     own.runtime_folder = folder;
     own.log = options_.note;
     TcpNode node(own);
@@ -213,6 +214,7 @@ class ProcessesJob final : public Job {
   std::vector<std::shared_ptr<Activity>> activities_;  // of the ranks that live here
   std::unique_ptr<Collectives> main_;
   std::unique_ptr<Transport> messages_;  // between processes, until join() takes it
+  std::shared_ptr<TrafficMeter> meter_ = std::make_shared<TrafficMeter>();  // of their links
 };
 
 }  // namespace

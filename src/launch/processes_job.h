@@ -4,8 +4,8 @@
 // Process 0 makes the memory and leaves a notice of it (launch/rendezvous.h), which the others look
 // for; once all have come, neither the notice nor the memory has a name any more. The job's key is
 // made of MASTER_PORT, TORCHELASTIC_RUN_ID and TORCHELASTIC_RESTART_COUNT, or of what the other
-// launchers say; of the parent process only where no launcher says anything. Messages between ranks,
-// where they are asked for, take links over loopback.
+// launchers say; of the parent process only where no launcher says anything. Messages between
+// ranks, where they are asked for, take links over loopback.
 #pragma once
 
 #include <memory>

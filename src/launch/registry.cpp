@@ -29,4 +29,29 @@ const EngineRegistry& engines() {
   return registry;
 }
 
+void check_engine(const std::string& name) {
+  struct Absent {
+    const char* name;
+    const char* text;
+  };
+  static constexpr Absent kAbsent[] = {
+#ifndef COHORT_WITH_MPI
+      {"mpi",
+       "was made without MPI: use --engine tcp, or install Open MPI's headers (Debian, Ubuntu: apt "
+       "install libopenmpi-dev) and build again"},
+#endif
+#ifndef COHORT_WITH_NCCL
+      {"nccl",
+       "was made without NCCL, for the CPU: leave --engine out, or build again with a libtorch for "
+       "CUDA, and NCCL"},
+#endif
+      {"", ""}};
+  for (const Absent& absent : kAbsent) {
+    if (!name.empty() && name == absent.name) {
+      throw ConfigError("--engine " + name + " is not in this build, which " + absent.text);
+    }
+  }
+  engines().find(name);
+}
+
 }  // namespace cohort

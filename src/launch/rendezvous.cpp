@@ -21,6 +21,7 @@
 #include "collectives/process_life.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "network/sockets.h"
 
 namespace cohort {
 namespace {
@@ -28,20 +29,6 @@ namespace {
 constexpr std::string_view kTitle = "cohort processes 1";
 constexpr std::string_view kSuffix = ".job";
 constexpr std::size_t kMostBytes = 1024;
-
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  int get() const { return value_; }
-
- private:
-  int value_;
-};
 
 // What is wrong with a folder, or "".
 std::string folder_fault(const std::string& path) {

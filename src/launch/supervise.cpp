@@ -13,53 +13,17 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/exit_status.h"
+#include "launch/child_process.h"
+#include "network/sockets.h"
 
 namespace cohort {
 namespace {
 
-constexpr int kLookEvery_ms = 50;
-constexpr int kReadsARound = 16;  // then stop requests and the child's end are looked for
-constexpr std::chrono::seconds kHardStopAfter{10};
-// A launcher that has not started the processes yet forgets the signal, or is ended by it.
-constexpr std::chrono::seconds kStartTime{2};
-constexpr int kNotStarted = 127;
-constexpr int kInterrupted = 130;
-constexpr int kBadUsage = 2;
-
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-  void close() {
-    if (value_ >= 0) ::close(value_);
-    value_ = -1;
-  }
-
- private:
-  int value_;
-};
-
-[[noreturn]] void become(const std::vector<char*>& arguments, int errors, pid_t parent) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(kNotStarted);  // it was killed before the line above
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_DFL);
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
-  ::dup2(errors, STDERR_FILENO);
-  ::execv(arguments[0], arguments.data());
-  const char* why = std::strerror(errno);
-  static_cast<void>(!::write(STDERR_FILENO, why, std::strlen(why)));
-  ::_exit(kNotStarted);
-}
-
 // Reads what is there, up to 1 MiB. False at the end of the stream.
 bool relay(int from, const Supervision& supervision) {
   std::array<char, 65536> buffer;
-  for (int i = 0; i < kReadsARound; ++i) {
+  for (int i = 0; i < kReadsPerPoll; ++i) {
     const ssize_t count = ::read(from, buffer.data(), buffer.size());
     if (count > 0) {
       supervision.errors({buffer.data(), static_cast<std::size_t>(count)});
@@ -118,7 +82,7 @@ int supervise(const std::vector<std::string>& command, const Supervision& superv
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) throw RunError("cannot start " + command[0] + ": " + std::strerror(errno));
-  if (child == 0) become(arguments, writing.get(), parent);
+  if (child == 0) exec_child(arguments.data(), ::environ, writing.get(), parent);
   writing.close();
 
   StopRelay stop(child, supervision);
@@ -132,7 +96,7 @@ int supervise(const std::vector<std::string>& command, const Supervision& superv
     if (ended == child) break;
     stop.look();
     pollfd watched = {.fd = open ? reading.get() : -1, .events = POLLIN, .revents = 0};
-    if (::poll(&watched, 1, kLookEvery_ms) > 0) open = relay(reading.get(), supervision);
+    if (::poll(&watched, 1, kPollEvery_ms) > 0) open = relay(reading.get(), supervision);
   }
   // What it left in the pipe; not to its end, which a stray process of the job may hold open.
   if (open) relay(reading.get(), supervision);
@@ -140,10 +104,10 @@ int supervise(const std::vector<std::string>& command, const Supervision& superv
 }
 
 int launch_status(int status, int stops) {
-  if (status == 0 || status == kBadUsage || status == kInterrupted) return status;
+  if (status == 0 || status == kExitBadUsage || status == kExitInterrupted) return status;
   // The signal came before the launcher or the program had learned to take it.
-  if (stops == 1 && status == 128 + SIGUSR1) return kInterrupted;
-  if (stops > 1) return kInterrupted;
+  if (stops == 1 && status == 128 + SIGUSR1) return kExitInterrupted;
+  if (stops > 1) return kExitInterrupted;
   return 1;
 }
 

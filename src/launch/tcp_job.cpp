@@ -29,7 +29,6 @@
 namespace cohort {
 namespace {
 
-constexpr std::chrono::milliseconds kFarewellTime{5000};
 constexpr int kFirstChannelLane = 1;  // the meeting has the one before
 // Of a process that comes back: to find who leads, at each door; to reach each of the others; and
 // to be told by the former, which may be in the middle of a long step.
@@ -110,6 +109,9 @@ class TcpJob final : public Job {
 
   std::vector<Membership> join() override {
     std::vector<Membership> members = options_.returns ? member_who_is_back() : join_all();
+    // On one host collectives go through memory; then only messages take connections.
+    const bool connected = plan_.hosts.size() > 1 || options_.messages;
+    if (plan_.processes > 1 && connected) members.front().links = meter_;
     if (!options_.messages) return members;
     auto messages = rank_messages(plan_, std::move(messages_));
     std::vector<Transport*> plain;  // what is said there is no part of the training
@@ -217,6 +219,7 @@ class TcpJob final : public Job {
     own.listen = where.listen;
     own.credentials = options_.credentials;
     own.links.silence = options_.silence;
+    own.links.meter = meter_;
     own.runtime_folder = folder;
     own.log = options_.note;
     return own;
@@ -410,6 +413,7 @@ class TcpJob final : public Job {
   }
 
   JobOptions options_;
+  std::shared_ptr<TrafficMeter> meter_ = std::make_shared<TrafficMeter>();  // of all links
   ProcessPlan plan_;
   std::vector<Introduction> all_;  // by process
   std::string told_;

@@ -16,7 +16,7 @@ constexpr Tag kStatus = 1;
 constexpr Tag kAlarm = 2;
 constexpr std::size_t kMessageBytes = std::size_t{8} << 20;
 constexpr std::chrono::milliseconds kTellEvery{250};
-constexpr std::chrono::milliseconds kLookEvery{50};
+constexpr std::chrono::milliseconds kCheckHostsEvery{50};
 constexpr std::chrono::milliseconds kExplanation{150};
 constexpr std::chrono::seconds kAlarmTime{1};
 
@@ -155,7 +155,7 @@ void TcpHostLinks::watch() {
         tell();
         tell_at = Clock::now() + kTellEvery;
       }
-      if (const auto alarm = lane.receive_any(kAlarm, deadline_in(kLookEvery))) {
+      if (const auto alarm = lane.receive_any(kAlarm, deadline_in(kCheckHostsEvery))) {
         return raise_alarm(
             {reinterpret_cast<const char*>(alarm->payload.data()), alarm->payload.size()});
       }

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-PaddleSurroundings around(Variables variables = {}, int gpus = 0) {
+PaddleSurroundings paddle_surroundings(Variables variables = {}, int gpus = 0) {
   PaddleSurroundings result;
   result.variables = std::move(variables);
   result.gpus = gpus;
@@ -25,7 +25,7 @@ PaddleSurroundings around(Variables variables = {}, int gpus = 0) {
   return result;
 }
 
-const Variables kTrainer = {
+const Variables kFirstTrainer = {
     {"PADDLE_TRAINING_ROLE", "TRAINER"},
     {"PADDLE_TRAINERS", "4"},
     {"PADDLE_PSERVER_IPS", "192.168.0.100,192.168.0.101,192.168.0.102,192.168.0.103"},
@@ -33,7 +33,8 @@ const Variables kTrainer = {
     {"PADDLE_PSERVER_PORT", "7164"}};
 
 // As in the published commands.
-DistTrainFlags published(const std::string& update_method, const std::string& device = "GPU") {
+DistTrainFlags published_dist_train_flags(const std::string& update_method,
+                                          const std::string& device = "GPU") {
   DistTrainFlags flags;
   flags.model = "ResNet50";
   flags.batch_size = 32;
@@ -48,8 +49,8 @@ std::string native(const DistTrainFlags& flags, const PaddleSurroundings& surrou
   return shell_line(native_command(translate(flags, surroundings).config));
 }
 
-std::string refusal(const DistTrainFlags& flags,
-                    const PaddleSurroundings& surroundings = around()) {
+std::string dist_train_refusal(const DistTrainFlags& flags,
+                               const PaddleSurroundings& surroundings = paddle_surroundings()) {
   try {
     translate(flags, surroundings);
   } catch (const ConfigError& error) {
@@ -59,7 +60,7 @@ std::string refusal(const DistTrainFlags& flags,
 }
 
 TEST(DistTrain, ThePublishedTrainerPushesSlicesInRounds) {
-  EXPECT_EQ(native(published("pserver"), around(kTrainer, 1)),
+  EXPECT_EQ(native(published_dist_train_flags("pserver"), paddle_surroundings(kFirstTrainer, 1)),
             "cohort train --model resnet50 --data image-folder --method parameter-server "
             "--device cuda --workers 4 --servers "
             "192.168.0.100:7164,192.168.0.101:7164,192.168.0.102:7164,192.168.0.103:7164 "
@@ -70,10 +71,11 @@ TEST(DistTrain, ThePublishedTrainerPushesSlicesInRounds) {
 }
 
 TEST(DistTrain, ThePublishedServerNeedsNoModel) {
-  Variables variables = kTrainer;
+  Variables variables = kFirstTrainer;
   variables["PADDLE_TRAINING_ROLE"] = "PSERVER";
   variables["PADDLE_CURRENT_IP"] = "192.168.0.100";
-  const DistTrainTranslation server = translate(published("pserver", "CPU"), around(variables));
+  const DistTrainTranslation server =
+      translate(published_dist_train_flags("pserver", "CPU"), paddle_surroundings(variables));
   EXPECT_TRUE(server.cluster.is_server);
   EXPECT_EQ(server.cluster.index, 0);
   EXPECT_THAT(server.notes, IsEmpty());
@@ -85,7 +87,8 @@ TEST(DistTrain, ThePublishedCollectiveTrainersMeetOverTcp) {
       {"PADDLE_TRAINERS", "4"},
       {"PADDLE_TRAINER_IPS", "192.168.0.100,192.168.0.101,192.168.0.102,192.168.0.103"},
       {"PADDLE_TRAINER_ID", "2"}};
-  const DistTrainTranslation trainer = translate(published("pserver"), around(variables));
+  const DistTrainTranslation trainer =
+      translate(published_dist_train_flags("pserver"), paddle_surroundings(variables));
   EXPECT_EQ(trainer.config.method, "all-reduce");
   EXPECT_EQ(trainer.config.engine, "tcp");
   EXPECT_EQ(trainer.config.workers, 4);
@@ -94,51 +97,55 @@ TEST(DistTrain, ThePublishedCollectiveTrainersMeetOverTcp) {
 }
 
 TEST(DistTrain, ModesOfTheServers) {
-  DistTrainFlags flags = published("pserver");
+  DistTrainFlags flags = published_dist_train_flags("pserver");
   flags.async_mode = true;
   flags.split_var = false;
   flags.multi_batch_repeat = 4;
-  const RunConfig config = translate(flags, around(kTrainer)).config;
+  const RunConfig config = translate(flags, paddle_surroundings(kFirstTrainer)).config;
   EXPECT_EQ(config.server_mode, "async");
   EXPECT_EQ(config.sharding, "whole");
   EXPECT_EQ(config.accumulate, 4);
   flags.gpus = 2;  // merged before they are sent
-  EXPECT_EQ(translate(flags, around(kTrainer)).config.accumulate, 8);
+  EXPECT_EQ(translate(flags, paddle_surroundings(kFirstTrainer)).config.accumulate, 8);
 }
 
 TEST(DistTrain, DevicesOfOneProcess) {
-  DistTrainFlags flags = published("local");
-  EXPECT_EQ(translate(flags, around()).config.method, "local");
-  EXPECT_THAT(translate(flags, around()).notes, Contains(HasSubstr("no GPU was found")));
-  EXPECT_EQ(translate(flags, around({}, 1)).config.device, "cuda");
+  DistTrainFlags flags = published_dist_train_flags("local");
+  EXPECT_EQ(translate(flags, paddle_surroundings()).config.method, "local");
+  EXPECT_THAT(translate(flags, paddle_surroundings()).notes,
+              Contains(HasSubstr("no GPU was found")));
+  EXPECT_EQ(translate(flags, paddle_surroundings({}, 1)).config.device, "cuda");
   flags.gpus = 4;
-  RunConfig config = translate(flags, around({}, 4)).config;
+  RunConfig config = translate(flags, paddle_surroundings({}, 4)).config;
   EXPECT_EQ(config.method, "all-reduce");
   EXPECT_EQ(config.engine, "nccl");
   EXPECT_EQ(config.workers, 4);
   EXPECT_EQ(config.batch, 32);  // of a device
   flags.reduce_strategy = "reduce";
-  config = translate(flags, around({}, 4)).config;
+  config = translate(flags, paddle_surroundings({}, 4)).config;
   EXPECT_EQ(config.method, "data-parallel");
   EXPECT_EQ(config.batch, 128);
-  EXPECT_THAT(refusal(flags, around({}, 2)), HasSubstr("--gpus 4: there are 2"));
+  EXPECT_THAT(dist_train_refusal(flags, paddle_surroundings({}, 2)),
+              HasSubstr("--gpus 4: there are 2"));
   flags.gpus = 1;
-  EXPECT_THAT(translate(flags, around({}, 4)).notes, Contains(HasSubstr("it changes nothing")));
+  EXPECT_THAT(translate(flags, paddle_surroundings({}, 4)).notes,
+              Contains(HasSubstr("it changes nothing")));
 }
 
 TEST(DistTrain, VariablesChooseTheDevice) {
-  DistTrainFlags flags = published("local");
-  EXPECT_EQ(translate(flags, around({{"FLAGS_selected_gpus", "3"}}, 4)).config.device, "cuda:3");
-  EXPECT_THAT(refusal(flags, around({{"FLAGS_selected_gpus", "4"}}, 4)),
+  DistTrainFlags flags = published_dist_train_flags("local");
+  EXPECT_EQ(translate(flags, paddle_surroundings({{"FLAGS_selected_gpus", "3"}}, 4)).config.device,
+            "cuda:3");
+  EXPECT_THAT(dist_train_refusal(flags, paddle_surroundings({{"FLAGS_selected_gpus", "4"}}, 4)),
               HasSubstr("FLAGS_selected_gpus=4: there are 4 GPUs"));
   flags.device = "CPU";
-  const RunConfig config = translate(flags, around({{"CPU_NUM", "2"}}, 4)).config;
+  const RunConfig config = translate(flags, paddle_surroundings({{"CPU_NUM", "2"}}, 4)).config;
   EXPECT_EQ(config.workers, 2);
   EXPECT_EQ(config.engine, "auto");
   EXPECT_EQ(config.device, "cpu");
   flags.cpus = 3;
   flags.given.emplace_back("cpus");
-  EXPECT_EQ(translate(flags, around()).config.threads, 3);
+  EXPECT_EQ(translate(flags, paddle_surroundings()).config.threads, 3);
 }
 
 TEST(DistTrain, TheFlagsSayWhichOfTheThreeProgramsIsMeant) {
@@ -161,7 +168,7 @@ TEST(DistTrain, OctoberWarmsUpToTheNumberOfTrainers) {
   flags.update_method = "pserver";
   flags.multi_batch_repeat = 4;
   flags.given = {"update_method", "multi_batch_repeat"};
-  const DistTrainTranslation trainer = translate(flags, around(kTrainer));
+  const DistTrainTranslation trainer = translate(flags, paddle_surroundings(kFirstTrainer));
   const RunConfig& config = trainer.config;
   EXPECT_EQ(config.model, "dist_resnet50");
   EXPECT_TRUE(config.no_norm_decay);
@@ -178,7 +185,7 @@ TEST(DistTrain, OctoberWarmsUpToTheNumberOfTrainers) {
 TEST(DistTrain, TheLaterProgramDividesTheBatchOfAProcess) {
   DistTrainFlags flags;
   flags.like = "2019";
-  RunConfig config = translate(flags, around({}, 4)).config;
+  RunConfig config = translate(flags, paddle_surroundings({}, 4)).config;
   EXPECT_EQ(config.batch, 64);
   EXPECT_EQ(config.workers, 4);
   EXPECT_EQ(config.epochs, 120);
@@ -187,10 +194,11 @@ TEST(DistTrain, TheLaterProgramDividesTheBatchOfAProcess) {
   EXPECT_EQ(config.data_dir, "./data/ILSVRC2012");
   // One process for each of 2 x 4 GPUs.
   flags.update_method = "nccl2";
-  config = translate(flags, around({{"FLAGS_selected_gpus", "1"},
-                                    {"PADDLE_TRAINER_ENDPOINTS", "a:1,a:2,a:3,a:4,b:1,b:2,b:3,b:4"},
-                                    {"PADDLE_TRAINER_ID", "1"}},
-                                   4))
+  config = translate(flags, paddle_surroundings(
+                                {{"FLAGS_selected_gpus", "1"},
+                                 {"PADDLE_TRAINER_ENDPOINTS", "a:1,a:2,a:3,a:4,b:1,b:2,b:3,b:4"},
+                                 {"PADDLE_TRAINER_ID", "1"}},
+                                4))
                .config;
   EXPECT_EQ(config.batch, 64);
   EXPECT_EQ(config.workers, 8);
@@ -203,7 +211,7 @@ TEST(DistTrain, TheCosineChangesBetweenPasses) {
   flags.lr_strategy = "cosine_decay";
   flags.pass_num = 4;
   flags.given = {"lr_strategy", "num_epochs"};
-  const RunConfig config = translate(flags, around()).config;
+  const RunConfig config = translate(flags, paddle_surroundings()).config;
   EXPECT_EQ(config.schedule, "piecewise");
   EXPECT_THAT(config.lr_milestones, ElementsAre(1, 2, 3));
   ASSERT_EQ(config.lr_values.size(), 4U);
@@ -212,13 +220,13 @@ TEST(DistTrain, TheCosineChangesBetweenPasses) {
                      0.1 * (std::cos(pass * std::numbers::pi / 4) + 1) / 2);
   }
   flags.lr_strategy = "constant";
-  EXPECT_EQ(translate(flags, around()).config.schedule, "constant");
+  EXPECT_EQ(translate(flags, paddle_surroundings()).config.schedule, "constant");
 }
 
 TEST(DistTrain, DataSets) {
-  DistTrainFlags flags = published("local", "CPU");
+  DistTrainFlags flags = published_dist_train_flags("local", "CPU");
   flags.data_set = "imagenet";
-  PaddleSurroundings surroundings = around();
+  PaddleSurroundings surroundings = paddle_surroundings();
   surroundings.list_files = true;
   EXPECT_EQ(translate(flags, surroundings).config.data, "image-list");
   flags.data_set = "cifar10";
@@ -240,8 +248,8 @@ TEST(DistTrain, DataSets) {
 }
 
 TEST(DistTrain, PassesAndTests) {
-  DistTrainFlags flags = published("local", "CPU");
-  DistTrainTranslation job = translate(flags, around());
+  DistTrainFlags flags = published_dist_train_flags("local", "CPU");
+  DistTrainTranslation job = translate(flags, paddle_surroundings());
   EXPECT_EQ(job.passes, 100);
   EXPECT_EQ(job.iterations, 80);
   EXPECT_EQ(job.skip_batches, 5);
@@ -249,47 +257,47 @@ TEST(DistTrain, PassesAndTests) {
   flags.no_test = true;
   flags.iterations = 0;
   flags.pass_num = 2;
-  job = translate(flags, around());
+  job = translate(flags, paddle_surroundings());
   EXPECT_EQ(job.first_tested, -1);
   EXPECT_EQ(job.config.iterations, 0);
   EXPECT_EQ(job.config.epochs, 2);
 }
 
 TEST(DistTrain, RefusesAndTellsWhatIsNotHere) {
-  DistTrainFlags flags = published("local", "CPU");
+  DistTrainFlags flags = published_dist_train_flags("local", "CPU");
   flags.fp16 = true;
-  EXPECT_THAT(refusal(flags), HasSubstr("--fp16 is not here"));
+  EXPECT_THAT(dist_train_refusal(flags), HasSubstr("--fp16 is not here"));
   flags.fp16 = false;
   flags.enable_dgc = true;
-  EXPECT_THAT(refusal(flags), HasSubstr("--enable_dgc is not here"));
+  EXPECT_THAT(dist_train_refusal(flags), HasSubstr("--enable_dgc is not here"));
   flags.enable_dgc = false;
   flags.model = "DPN68";
-  EXPECT_THAT(refusal(flags), HasSubstr("unknown --model 'DPN68'"));
+  EXPECT_THAT(dist_train_refusal(flags), HasSubstr("unknown --model 'DPN68'"));
   flags.model = "ResNet50";
   flags.device = "TPU";
-  EXPECT_THAT(refusal(flags), HasSubstr("unknown --device 'TPU'"));
+  EXPECT_THAT(dist_train_refusal(flags), HasSubstr("unknown --device 'TPU'"));
   flags.device = "CPU";
   flags.image_shape = "3,224";
-  EXPECT_THAT(refusal(flags), HasSubstr("--image_shape must be 3,SIDE,SIDE"));
+  EXPECT_THAT(dist_train_refusal(flags), HasSubstr("--image_shape must be 3,SIDE,SIDE"));
   flags.image_shape = "3,224,224";
   flags.batch_size = 0;
-  EXPECT_THAT(refusal(flags), HasSubstr("--batch_size must be from 1"));
+  EXPECT_THAT(dist_train_refusal(flags), HasSubstr("--batch_size must be from 1"));
   flags.batch_size = 32;
   flags.async_mode = true;
   flags.given.emplace_back("memory_optimize");
-  const auto notes = translate(flags, around()).notes;
+  const auto notes = translate(flags, paddle_surroundings()).notes;
   EXPECT_THAT(notes, Contains(HasSubstr("--async_mode has no effect without")));
   EXPECT_THAT(notes, Contains("--memory_optimize has no effect here"));
 }
 
 TEST(DistTrainOpening, ListsTheFlagsOfTheProgramSortedAndThePaddleVariables) {
-  Variables variables = kTrainer;
+  Variables variables = kFirstTrainer;
   variables["CPU_NUM"] = "2";
   EXPECT_THAT(
-      translate(published("pserver"), around(variables)).opening,
+      translate(published_dist_train_flags("pserver"), paddle_surroundings(variables)).opening,
       ElementsAre(
           "----------- Configuration Arguments -----------", "async_mode: False", "batch_size: 32",
-          "cpus: 1", "data_dir: ../data/ILSVRC2012", "data_format: NCHW", "data_set: flowers",
+          "cpus: auto", "data_dir: ../data/ILSVRC2012", "data_format: NCHW", "data_set: flowers",
           "device: GPU", "gpus: 1", "iterations: 80", "learning_rate: 0.001",
           "memory_optimize: False", "model: ResNet50", "no_random: False", "no_split_var: False",
           "no_test: False", "pass_num: 100", "reduce_strategy: all_reduce", "skip_batch_num: 5",
@@ -303,7 +311,7 @@ TEST(DistTrainOpening, ListsTheFlagsOfTheProgramSortedAndThePaddleVariables) {
 TEST(DistTrainOpening, HasTheLaterProgramsForm) {
   DistTrainFlags flags;
   flags.like = "2019";
-  const auto lines = translate(flags, around()).opening;
+  const auto lines = translate(flags, paddle_surroundings()).opening;
   EXPECT_EQ(lines.front(), "-------------  Configuration Arguments -------------");
   EXPECT_THAT(lines, Contains("               async_mode : False"));
   EXPECT_THAT(lines, Contains("                       lr : 0.1"));

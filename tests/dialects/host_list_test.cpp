@@ -11,7 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string refusal(const std::string& text) {
+std::string host_list_refusal(const std::string& text) {
   try {
     parse_hosts("--hosts", text);
   } catch (const ConfigError& error) {
@@ -30,9 +30,10 @@ TEST(HostList, HasAddressesSeparatedByCommas) {
 TEST(HostList, SaysWhatIsWrongWithTheRest) {
   for (const char* text : {"", "a", "a:", ":1", "a:0", "a:65536", "a:x", "a:1,", "a b:1", "::1:22",
                            "a:1;b:2", "tcp://a:1"}) {
-    EXPECT_THAT(refusal(text), HasSubstr("--hosts takes addresses separated by commas")) << text;
+    EXPECT_THAT(host_list_refusal(text), HasSubstr("--hosts takes addresses separated by commas"))
+        << text;
   }
-  EXPECT_THAT(refusal("a:1,b:1,a:1"), HasSubstr("has a:1 twice"));
+  EXPECT_THAT(host_list_refusal("a:1,b:1,a:1"), HasSubstr("has a:1 twice"));
 }
 
 }  // namespace

@@ -147,8 +147,7 @@ TEST(ImagenetProgress, ScoresAnEvaluation) {
 TEST(ImagenetProgress, TellsWhatItResumes) {
   for (const Step first : {0, 7}) {
     Memory out;
-    const auto progress =
-        make_imagenet_progress(out.stream(), out.stream(), {.first_epoch = 0, .resume = "runs/a"});
+    const auto progress = make_imagenet_progress(out.stream(), out.stream(), {.resume = "runs/a"});
     progress->begin({.total_steps = 9, .steps_per_epoch = 3, .first_epoch = 2.4}, first);
     EXPECT_EQ(out.text(), first == 0 ? "=> no checkpoint found at 'runs/a'\n"
                                      : "=> loading checkpoint 'runs/a'\n"
@@ -156,11 +155,13 @@ TEST(ImagenetProgress, TellsWhatItResumes) {
   }
 }
 
-TEST(ImagenetProgress, NumbersEpochsFromTheFirst) {
+TEST(ImagenetProgress, NumbersEpochsAsTheRecordsDo) {
   Memory out;
-  const auto progress = make_imagenet_progress(out.stream(), out.stream(), {.first_epoch = 30});
-  progress->begin({.total_steps = 2, .steps_per_epoch = 1}, 0);
-  progress->recorded(record_of(2, 0, 1, 1, 1));
+  const auto progress = make_imagenet_progress(out.stream(), out.stream(), {});
+  progress->begin({.total_steps = 2, .steps_per_epoch = 1, .earlier_epochs = 30}, 0);
+  StepRecord record = record_of(2, 0, 1, 1, 1);
+  record.epoch = 32;
+  progress->recorded(record);
   EXPECT_EQ(out.text().substr(0, 12), "Epoch: [31][");
 }
 

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // The published commands.
-MnistFlags published(const std::string& job) {
+MnistFlags published_mnist_flags(const std::string& job) {
   MnistFlags flags;
   flags.ps_hosts = "10.10.10.94:2222";
   flags.worker_hosts = "10.10.10.191:2222";
@@ -23,7 +23,7 @@ MnistFlags published(const std::string& job) {
   return flags;
 }
 
-std::string refusal(const MnistFlags& flags, const std::string& tf_config = "") {
+std::string mnist_refusal(const MnistFlags& flags, const std::string& tf_config = "") {
   try {
     translate(flags, tf_config);
   } catch (const ConfigError& error) {
@@ -33,7 +33,7 @@ std::string refusal(const MnistFlags& flags, const std::string& tf_config = "") 
 }
 
 TEST(MnistCommand, ThePublishedServerListensWhereItsTaskIsNamed) {
-  const MnistTranslation server = translate(published("ps"), "");
+  const MnistTranslation server = translate(published_mnist_flags("ps"), "");
   EXPECT_EQ(server.role, MnistRole::kServer);
   EXPECT_EQ(server.index, 0);
   EXPECT_THAT(server.servers, ElementsAre("10.10.10.94:2222"));
@@ -42,7 +42,7 @@ TEST(MnistCommand, ThePublishedServerListensWhereItsTaskIsNamed) {
 }
 
 TEST(MnistCommand, ThePublishedWorkerTrainsWithTheExamplesConstants) {
-  const MnistTranslation worker = translate(published("worker"), "");
+  const MnistTranslation worker = translate(published_mnist_flags("worker"), "");
   EXPECT_EQ(worker.role, MnistRole::kWorker);
   EXPECT_EQ(shell_line(native_command(worker.config)),
             "cohort train --model mlp-100 --data mnist --method parameter-server --workers 1 "
@@ -53,7 +53,7 @@ TEST(MnistCommand, ThePublishedWorkerTrainsWithTheExamplesConstants) {
 }
 
 TEST(MnistCommand, SynchronousReplicasAndSecretsAreAskedFor) {
-  MnistFlags flags = published("worker");
+  MnistFlags flags = published_mnist_flags("worker");
   flags.ps_hosts = "a:1,b:2";
   flags.worker_hosts = "c:3,d:4,e:5";
   flags.task_index = 2;
@@ -74,7 +74,7 @@ TEST(MnistCommand, LocalTrainingIsTheSameButForTheServers) {
   flags.local = true;
   const MnistTranslation local = translate(flags, R"({"cluster": "whatever"})");
   EXPECT_EQ(local.role, MnistRole::kAlone);
-  RunConfig alone = translate(published("worker"), "").config;
+  RunConfig alone = translate(published_mnist_flags("worker"), "").config;
   const RunConfig defaults;
   alone.method = defaults.method;
   alone.servers = defaults.servers;
@@ -85,7 +85,7 @@ TEST(MnistCommand, LocalTrainingIsTheSameButForTheServers) {
   alone.rank = defaults.rank;
   EXPECT_EQ(local.config, alone);
   flags.job_name = "worker";
-  EXPECT_THAT(refusal(flags), HasSubstr("--local trains without servers"));
+  EXPECT_THAT(mnist_refusal(flags), HasSubstr("--local trains without servers"));
 }
 
 TEST(MnistCommand, ReadsTfConfigWhenNoFlagSaysWhoItIs) {
@@ -100,7 +100,7 @@ TEST(MnistCommand, ReadsTfConfigWhenNoFlagSaysWhoItIs) {
   EXPECT_EQ(worker.role, MnistRole::kWorker);
   EXPECT_EQ(worker.config.rank, 1);
   EXPECT_EQ(worker.config.workers, 2);
-  const MnistTranslation flags = translate(published("ps"), "{" + cluster + "}");
+  const MnistTranslation flags = translate(published_mnist_flags("ps"), "{" + cluster + "}");
   EXPECT_THAT(flags.servers, ElementsAre("10.10.10.94:2222"));
   EXPECT_THAT(flags.notes, Contains(HasSubstr("the flags count")));
 }
@@ -119,41 +119,41 @@ TEST(MnistCommand, AChiefIsTheFirstWorker) {
 }
 
 TEST(MnistCommand, RefusesWhatMakesNoSense) {
-  EXPECT_THAT(refusal({}), HasSubstr("--job_name says what this process is"));
-  MnistFlags flags = published("wroker");
-  EXPECT_THAT(refusal(flags), HasSubstr("did you mean 'worker'?"));
-  flags = published("worker");
+  EXPECT_THAT(mnist_refusal({}), HasSubstr("--job_name says what this process is"));
+  MnistFlags flags = published_mnist_flags("wroker");
+  EXPECT_THAT(mnist_refusal(flags), HasSubstr("did you mean 'worker'?"));
+  flags = published_mnist_flags("worker");
   flags.task_index = 1;
-  EXPECT_EQ(refusal(flags), "task 1 of job 'worker': there is 1, counted from 0");
+  EXPECT_EQ(mnist_refusal(flags), "task 1 of job 'worker': there is 1, counted from 0");
   flags.task_index = -1;
-  EXPECT_THAT(refusal(flags), HasSubstr("task -1 of job 'worker'"));
-  flags = published("ps");
+  EXPECT_THAT(mnist_refusal(flags), HasSubstr("task -1 of job 'worker'"));
+  flags = published_mnist_flags("ps");
   flags.worker_hosts.clear();
-  EXPECT_THAT(refusal(flags), HasSubstr("--worker_hosts is needed"));
-  flags = published("ps");
+  EXPECT_THAT(mnist_refusal(flags), HasSubstr("--worker_hosts is needed"));
+  flags = published_mnist_flags("ps");
   flags.ps_hosts = "10.10.10.94";
-  EXPECT_THAT(refusal(flags), HasSubstr("--ps_hosts takes addresses"));
+  EXPECT_THAT(mnist_refusal(flags), HasSubstr("--ps_hosts takes addresses"));
   flags.ps_hosts = "a:1,a:1";
-  EXPECT_THAT(refusal(flags), HasSubstr("--ps_hosts has a:1 twice"));
-  flags = published("worker");
+  EXPECT_THAT(mnist_refusal(flags), HasSubstr("--ps_hosts has a:1 twice"));
+  flags = published_mnist_flags("worker");
   flags.batch_size = 0;
-  EXPECT_THAT(refusal(flags), HasSubstr("--batch_size must be from 1"));
+  EXPECT_THAT(mnist_refusal(flags), HasSubstr("--batch_size must be from 1"));
 }
 
 TEST(MnistCommand, RefusesATfConfigThatIsNone) {
   for (const char* text : {"{", "[]", "{}", R"({"cluster": {}, "task": 3})",
                            R"({"cluster": {"ps": [1]}, "task": {"type": "ps"}})"}) {
-    EXPECT_THAT(refusal({}, text), HasSubstr("TF_CONFIG")) << text;
+    EXPECT_THAT(mnist_refusal({}, text), HasSubstr("TF_CONFIG")) << text;
   }
   const std::string cluster = R"({"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": )";
-  EXPECT_THAT(refusal({}, cluster + R"({"type": "evaluator", "index": 0}})"),
+  EXPECT_THAT(mnist_refusal({}, cluster + R"({"type": "evaluator", "index": 0}})"),
               HasSubstr("each worker evaluates by itself"));
-  EXPECT_THAT(refusal({}, cluster + R"({"type": "worker", "index": 1}})"),
+  EXPECT_THAT(mnist_refusal({}, cluster + R"({"type": "worker", "index": 1}})"),
               HasSubstr("task 1 of job 'worker'"));
-  EXPECT_THAT(refusal({}, R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps"}})"),
+  EXPECT_THAT(mnist_refusal({}, R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps"}})"),
               HasSubstr("needs a ps and a worker"));
-  EXPECT_THAT(refusal({}, R"({"cluster": {"ps": ["a"], "worker": ["b:1"]}, )"
-                          R"("task": {"type": "ps"}})"),
+  EXPECT_THAT(mnist_refusal({}, R"({"cluster": {"ps": ["a"], "worker": ["b:1"]}, )"
+                                R"("task": {"type": "ps"}})"),
               HasSubstr("TF_CONFIG's cluster.ps takes addresses"));
 }
 

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::string refusal(const std::string& method, const Variables& variables) {
+std::string paddle_refusal(const std::string& method, const Variables& variables) {
   try {
     find_paddle_cluster(method, variables);
   } catch (const ConfigError& error) {
@@ -30,7 +30,7 @@ const Variables kServer = {
     {"PADDLE_PSERVER_IPS", "192.168.0.100,192.168.0.101,192.168.0.102,192.168.0.103"},
     {"PADDLE_CURRENT_IP", "192.168.0.102"},
     {"PADDLE_PSERVER_PORT", "7164"}};
-const Variables kTrainer = {
+const Variables kLastTrainer = {
     {"PADDLE_TRAINING_ROLE", "TRAINER"},
     {"PADDLE_TRAINERS", "4"},
     {"PADDLE_PSERVER_IPS", "192.168.0.100,192.168.0.101,192.168.0.102,192.168.0.103"},
@@ -58,11 +58,11 @@ TEST(PaddleCluster, ThePublishedServersFindTheirPlaces) {
 }
 
 TEST(PaddleCluster, ThePublishedTrainersFindTheServers) {
-  const PaddleCluster trainer = find_paddle_cluster("pserver", kTrainer);
+  const PaddleCluster trainer = find_paddle_cluster("pserver", kLastTrainer);
   EXPECT_FALSE(trainer.is_server);
   EXPECT_EQ(trainer.index, 3);
   EXPECT_EQ(trainer.servers.size(), 4U);
-  EXPECT_EQ(find_paddle_cluster("pserver", without(kTrainer, "PADDLE_PSERVER_PORT")).servers[0],
+  EXPECT_EQ(find_paddle_cluster("pserver", without(kLastTrainer, "PADDLE_PSERVER_PORT")).servers[0],
             "192.168.0.100:6174");
 }
 
@@ -86,9 +86,9 @@ TEST(PaddleCluster, ServersOfOneHostDifferByAddressOrByPort) {
   Variables loopback = with(kServer, "PADDLE_PSERVER_IPS", "127.0.0.1,127.0.0.2,127.0.0.3");
   loopback["PADDLE_CURRENT_IP"] = "127.0.0.3";
   EXPECT_EQ(find_paddle_cluster("pserver", loopback).index, 2);
-  EXPECT_THAT(refusal("pserver", with(kServer, "PADDLE_PSERVER_IPS", "127.0.0.1,127.0.0.1")),
+  EXPECT_THAT(paddle_refusal("pserver", with(kServer, "PADDLE_PSERVER_IPS", "127.0.0.1,127.0.0.1")),
               HasSubstr("PADDLE_PSERVER_ENDPOINTS=127.0.0.1:7164,127.0.0.1:7165"));
-  EXPECT_THAT(refusal("pserver", with(kServer, "PADDLE_PSERVER_ENDPOINTS", "a:1,a:1")),
+  EXPECT_THAT(paddle_refusal("pserver", with(kServer, "PADDLE_PSERVER_ENDPOINTS", "a:1,a:1")),
               HasSubstr("PADDLE_PSERVER_ENDPOINTS has a:1 twice"));
 }
 
@@ -107,9 +107,9 @@ TEST(PaddleCluster, CollectiveTrainersKnowEachOther) {
   EXPECT_THAT(find_paddle_cluster("pserver", variables).notes,
               Contains(HasSubstr("taken as --update_method nccl2")));
   EXPECT_THAT(find_paddle_cluster("nccl2", variables).notes, IsEmpty());
-  EXPECT_THAT(refusal("nccl2", with(variables, "PADDLE_TRAINERS", "3")),
+  EXPECT_THAT(paddle_refusal("nccl2", with(variables, "PADDLE_TRAINERS", "3")),
               HasSubstr("3 trainers by PADDLE_TRAINERS or PADDLE_TRAINERS_NUM, but 4 addresses"));
-  EXPECT_THAT(refusal("nccl2", with(variables, "PADDLE_TRAINING_ROLE", "PSERVER")),
+  EXPECT_THAT(paddle_refusal("nccl2", with(variables, "PADDLE_TRAINING_ROLE", "PSERVER")),
               HasSubstr("nccl2 has no servers"));
   const PaddleCluster later = find_paddle_cluster(
       "nccl2", {{"PADDLE_TRAINER_ENDPOINTS", "a:1,b:2"}, {"PADDLE_TRAINER_ID", "0"}});
@@ -121,29 +121,29 @@ TEST(PaddleCluster, LocalTrainingNeedsNoVariables) {
   EXPECT_EQ(find_paddle_cluster("local", {}).method, PaddleMethod::kLocal);
   EXPECT_THAT(find_paddle_cluster("local", {{"PADDLE_TRAINERS", "4"}}).notes,
               Contains(HasSubstr("trains alone")));
-  EXPECT_THAT(refusal("local", {{"PADDLE_TRAINING_ROLE", "PSERVER"}}),
+  EXPECT_THAT(paddle_refusal("local", {{"PADDLE_TRAINING_ROLE", "PSERVER"}}),
               HasSubstr("--update_method is local"));
 }
 
 TEST(PaddleCluster, NamesTheVariableThatIsMissingOrWrong) {
-  EXPECT_THAT(refusal("pserver", {}), HasSubstr("PADDLE_PSERVER_IPS="));
-  EXPECT_THAT(refusal("pserver", without(kTrainer, "PADDLE_TRAINERS")),
+  EXPECT_THAT(paddle_refusal("pserver", {}), HasSubstr("PADDLE_PSERVER_IPS="));
+  EXPECT_THAT(paddle_refusal("pserver", without(kLastTrainer, "PADDLE_TRAINERS")),
               HasSubstr("number of trainers: PADDLE_TRAINERS"));
-  EXPECT_THAT(refusal("pserver", with(kTrainer, "PADDLE_TRAINERS", "four")),
+  EXPECT_THAT(paddle_refusal("pserver", with(kLastTrainer, "PADDLE_TRAINERS", "four")),
               HasSubstr("PADDLE_TRAINERS must be a number from 1"));
-  EXPECT_THAT(refusal("pserver", without(kTrainer, "PADDLE_TRAINER_ID")),
+  EXPECT_THAT(paddle_refusal("pserver", without(kLastTrainer, "PADDLE_TRAINER_ID")),
               HasSubstr("PADDLE_TRAINER_ID, from 0 to 3"));
-  EXPECT_THAT(refusal("pserver", with(kTrainer, "PADDLE_TRAINER_ID", "4")),
+  EXPECT_THAT(paddle_refusal("pserver", with(kLastTrainer, "PADDLE_TRAINER_ID", "4")),
               HasSubstr("PADDLE_TRAINER_ID must be a number from 0 to 3, it is '4'"));
-  EXPECT_THAT(refusal("pserver", with(kTrainer, "PADDLE_TRAINING_ROLE", "trainer")),
+  EXPECT_THAT(paddle_refusal("pserver", with(kLastTrainer, "PADDLE_TRAINING_ROLE", "trainer")),
               HasSubstr("must be PSERVER or TRAINER, it is 'trainer'"));
-  EXPECT_THAT(refusal("pserver", with(kTrainer, "PADDLE_PSERVER_PORT", "70000")),
+  EXPECT_THAT(paddle_refusal("pserver", with(kLastTrainer, "PADDLE_PSERVER_PORT", "70000")),
               HasSubstr("PADDLE_PSERVER_PORT must be a number from 1 to 65535"));
-  EXPECT_THAT(refusal("pserver", with(kServer, "PADDLE_CURRENT_IP", "10.0.0.1")),
+  EXPECT_THAT(paddle_refusal("pserver", with(kServer, "PADDLE_CURRENT_IP", "10.0.0.1")),
               HasSubstr("this PSERVER is 10.0.0.1:7164"));
-  EXPECT_THAT(refusal("pserver", without(kServer, "PADDLE_CURRENT_IP")),
+  EXPECT_THAT(paddle_refusal("pserver", without(kServer, "PADDLE_CURRENT_IP")),
               HasSubstr("needs PADDLE_CURRENT_IP"));
-  EXPECT_THAT(refusal("nccl", {}), HasSubstr("did you mean 'nccl2'?"));
+  EXPECT_THAT(paddle_refusal("nccl", {}), HasSubstr("did you mean 'nccl2'?"));
 }
 
 TEST(PaddleModels, BothNamesMeanTheSame) {

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string refusal(const SwampFlags& flags) {
+std::string swamp_refusal(const SwampFlags& flags) {
   try {
     translate(flags);
   } catch (const ConfigError& error) {
@@ -66,16 +66,16 @@ TEST(SwampFlags, KnowTheLaterDataSetsAndModels) {
 TEST(SwampFlags, RefuseWhatMakesNoSense) {
   SwampFlags flags;
   flags.pull_probability = 1.5;
-  EXPECT_THAT(refusal(flags), HasSubstr("--pull-probability is a probability, from 0 to 1"));
+  EXPECT_THAT(swamp_refusal(flags), HasSubstr("--pull-probability is a probability, from 0 to 1"));
   flags = {};
   flags.crossover_probability = -0.1;
-  EXPECT_THAT(refusal(flags), HasSubstr("--crossover-probability"));
+  EXPECT_THAT(swamp_refusal(flags), HasSubstr("--crossover-probability"));
   flags = {};
   flags.trainer_number = 0;
-  EXPECT_THAT(refusal(flags), HasSubstr("--trainer-number must be at least 1"));
+  EXPECT_THAT(swamp_refusal(flags), HasSubstr("--trainer-number must be at least 1"));
   flags = {};
   flags.data_type = "svhn";
-  EXPECT_THAT(refusal(flags), HasSubstr("mnist"));
+  EXPECT_THAT(swamp_refusal(flags), HasSubstr("mnist"));
 }
 
 TEST(SwampFlags, NameTheJobAndItsFiles) {

@@ -2,23 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "core/error.h"
+#include "launch/variables.h"
 
 namespace cohort {
 namespace {
 
-using Variables = std::map<std::string, std::string>;
-
 std::optional<Place> place_of(const Variables& variables) {
-  return detect_place([&](const char* name) {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  });
+  return detect_place(lookup(variables));
 }
 
 std::string refusal_of(const Variables& variables) {

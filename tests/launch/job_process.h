@@ -8,33 +8,23 @@
 
 #include <csignal>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/clock.h"
-#include "launch/environment.h"
+#include "core/patience.h"
 #include "launch/job.h"
+#include "launch/variables.h"
 
 namespace cohort {
-
-using Variables = std::map<std::string, std::string>;
 
 inline Variables torchrun(int rank, int size, int port = 29500) {
   return {{"RANK", std::to_string(rank)},        {"WORLD_SIZE", std::to_string(size)},
           {"LOCAL_RANK", std::to_string(rank)},  {"LOCAL_WORLD_SIZE", std::to_string(size)},
           {"MASTER_ADDR", "127.0.0.1"},          {"MASTER_PORT", std::to_string(port)},
           {"TORCHELASTIC_RUN_ID", "../../none"}, {"TORCHELASTIC_RESTART_COUNT", "0"}};
-}
-
-// What a job asks for variables, answered from `variables`, which must outlive it.
-inline Variable lookup(const Variables& variables) {
-  return [&variables](const char* name) -> const char* {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  };
 }
 
 // A process of a job. Sends back what `body` returns, or the message of the error that ended it.
@@ -45,9 +35,12 @@ class JobProcess {
 
   JobProcess(const Make& make, const Body& body) {
     int ends[2];
+    int marks[2];
     EXPECT_EQ(pipe(ends), 0);
+    EXPECT_EQ(pipe(marks), 0);
     child_ = fork();
     if (child_ == 0) {
+      mark_ = marks[1];
       std::string said;
       try {
         const std::unique_ptr<Job> job = make();
@@ -59,7 +52,9 @@ class JobProcess {
       _exit(0);
     }
     close(ends[1]);
+    close(marks[1]);
     pipe_ = ends[0];
+    ready_ = marks[0];
   }
   JobProcess(const JobProcess&) = delete;
   JobProcess& operator=(const JobProcess&) = delete;
@@ -67,6 +62,14 @@ class JobProcess {
     kill(child_, SIGKILL);
     waitpid(child_, nullptr, 0);
     close(pipe_);
+    close(ready_);
+  }
+
+  // In a body: what await_ready() waits for.
+  static void say_ready() { static_cast<void>(!write(mark_, "!", 1)); }
+  void await_ready() const {
+    char mark = 0;
+    EXPECT_EQ(read(ready_, &mark, 1), 1) << said();
   }
 
   void signal(int number) const { kill(child_, number); }
@@ -74,7 +77,8 @@ class JobProcess {
 
   // Everything it says until its end.
   std::string said(std::chrono::milliseconds within = std::chrono::seconds(30)) const {
-    const Deadline deadline = deadline_in(within);
+    const Deadline deadline =
+        deadline_in(std::chrono::duration_cast<std::chrono::milliseconds>(test::patiently(within)));
     std::string text;
     char buffer[4096];
     while (Clock::now() < deadline) {
@@ -90,7 +94,23 @@ class JobProcess {
  private:
   pid_t child_ = -1;
   int pipe_ = -1;
+  int ready_ = -1;
+  static inline int mark_ = -1;
 };
+
+// Says that it is ready when the others know what it does: they are told four times a second.
+inline std::string sum_for_ever(Job& job) {
+  const std::vector<Membership> members = job.join();
+  members[0].activity->set(17, Phase::kComputing);
+  std::vector<float> values(1000);
+  const auto start = Clock::now();
+  for (bool said = false;;) {
+    members[0].gradients->all_reduce(values, deadline_in(std::chrono::seconds(20)));
+    if (said || seconds_between(start, Clock::now()) < 1) continue;
+    JobProcess::say_ready();
+    said = true;
+  }
+}
 
 // Sums of whole numbers, which are exact in any order.
 inline std::string sum_on_all_ranks(Job& job) {

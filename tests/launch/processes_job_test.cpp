@@ -163,14 +163,9 @@ TEST_F(ProcessesJob, RefusesProcessesThatCountDifferently) {
 }
 
 TEST_F(ProcessesJob, NamesOneThatIsKilled) {
-  const auto sum_for_ever = [](Job& job) -> std::string {
-    const std::vector<Membership> members = job.join();
-    std::vector<float> values(1000);
-    for (;;) members[0].gradients->all_reduce(values, deadline_in(20s));
-  };
   const Process first(torchrun(0, 2), {}, folder(), sum_for_ever);
   const Process second(torchrun(1, 2), {}, folder(), sum_for_ever);
-  std::this_thread::sleep_for(500ms);
+  for (const Process* one : {&first, &second}) one->await_ready();
   second.signal(SIGKILL);
   EXPECT_THAT(first.said(5s),
               StartsWith("rank 1 (process " + std::to_string(second.pid()) + ") was killed"));
@@ -185,7 +180,7 @@ TEST_F(ProcessesJob, EndsAtOnceWhenItIsToSkipTheFarewell) {
     job.skip_farewell();
     return "skipped";
   });
-  EXPECT_EQ(first.said(4s), "skipped");
+  EXPECT_EQ(first.said(400ms), "skipped");
 }
 
 TEST_F(ProcessesJob, SaysWhatToDoWithoutALauncherOrWithManyHosts) {
