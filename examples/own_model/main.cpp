@@ -10,7 +10,7 @@
 #include "engine/progress.h"
 #include "engine/trainer.h"
 #include "methods/local.h"
-#include "metrics/memory_sink.h"
+#include "metrics/run_totals.h"
 #include "models/layers.h"
 
 namespace {
@@ -30,7 +30,7 @@ class SmallNet final : public cohort::Model {
 
   at::Tensor forward(const at::Tensor& inputs) override {
     const at::Tensor hidden = cohort::relu_in_place(norm_(conv_(inputs)));
-    return fc_(cohort::flatten(cohort::max_pool(hidden, 2)));
+    return fc_(cohort::flatten_samples(cohort::max_pool(hidden, 2)));
   }
 
  private:
@@ -49,8 +49,8 @@ double train() {
   cohort::Local method;
   const auto schedule = cohort::schedules().make("cosine", {.lr = 0.05, .total_epochs = 2});
 
-  cohort::MemorySink metrics;
-  const auto progress = cohort::make_plain_progress(stdout);
+  cohort::TotalsSink metrics;
+  const auto progress = cohort::make_plain_progress(stdout, metrics);
   cohort::TrainerOptions options;
   options.step.seed = kSeed;
   options.total_steps = 2 * order.steps_per_epoch();

@@ -43,7 +43,9 @@ std::string differences(const json& first, const json& other) {
     if (std::count(own_affairs().begin(), own_affairs().end(), key) > 0) continue;
     const json theirs = other.value(key, json());
     if (theirs != value) {
-      found.push_back(key + " is " + theirs.dump() + " instead of " + value.dump());
+      const bool is_fact = key.find(' ') != std::string::npos;  // not a setting
+      found.push_back((is_fact ? "" : "--") + key + " is " + theirs.dump() + " instead of " +
+                      value.dump());
     }
   }
   return join(found, ", ");

@@ -6,11 +6,13 @@
 #include "apps/bench_all_reduce.h"
 #include "apps/bench_compress.h"
 #include "apps/bench_evaluate.h"
+#include "apps/bench_load.h"
 #include "apps/bench_push_pull.h"
 #include "apps/bench_scaling.h"
 #include "apps/bench_setup.h"
 #include "apps/bench_straggler.h"
 #include "apps/command.h"
+#include "apps/data_description.h"
 #include "apps/environment.h"
 #include "apps/job_choice.h"
 #include "engine/assemble.h"
@@ -47,6 +49,7 @@ void run_step_bench(const StepBench& bench) {
   check_method_suits(config, *job);
   size_synthetic_data(config, batch_of_all(config, job->size()));
   const auto data = open_data(config, data_search_path());
+  if (job->process() == 0) announce_data(config, *data);
   const auto model = build_model(config, *data->train, InitialWeights::kLater);
   if (job->process() == 0) choose_stepsize(config, job->size(), largest_tensor(*model));
   config.consensus_stepsize =
@@ -74,6 +77,7 @@ void add_bench(CLI::App& program, Invocation&) {
   add_straggler_bench(*command);
   add_evaluate_bench(*command);
   add_compress_bench(*command);
+  add_load_bench(*command);
 }
 
 }  // namespace cohort

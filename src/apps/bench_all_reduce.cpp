@@ -138,6 +138,7 @@ void run_all_reduce_bench(const AllReduceBench& bench) {
   for (const std::string& size : bench.sizes) bytes_of(size);
   JobOptions options;
   options.workers = bench.workers == 0 && bench.engine == "threads" ? 2 : bench.workers;
+  check_engine(bench.engine);
   const auto job = engines().make(bench.engine, options);
   std::vector<Membership> members = job->join();
   const bool with_plain_mpi = bench.engine == "mpi" && job->local_size() == 1;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/config_flags.h"
+#include "apps/data_description.h"
 #include "apps/dump_scoring.h"
 #include "apps/environment.h"
 #include "apps/serving.h"
@@ -48,18 +49,18 @@ void write_dumps(const RunConfig& config, const Dataset& data, const std::filesy
   Replica replica(*model, replica_options(config, *model, at::kCPU));
   DumpWriterOptions options;
   options.root = run;
+  DumpWriter writer(options);
   for (int batch = 0; batch < count; ++batch) {
-    DumpWriter writer(options);  // one at a time: none is left out
     DumpName name;
     name.batch = batch;
     writer.write(name, copy_model(replica));
-    writer.finish();
   }
+  writer.finish();
 }
 
 void run_evaluate_bench(const EvaluateBench& bench) {
   const RunConfig config = bench.flags.resolve(defaults());
-  const auto data = open_data(config, data_search_path());
+  const auto data = open_announced_data(config);
   const std::filesystem::path folder = make_socket_folder();
   write_dumps(config, *data->test, folder, bench.models);
   double alone = 0;

@@ -16,7 +16,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::chrono::minutes kPatience{5};
+constexpr std::chrono::minutes kPushPullTimeout{5};
 constexpr float kGradient = 0.25F;
 
 struct PushPullBench {
@@ -45,11 +45,11 @@ Timings time_push_pulls(const ParameterClientOptions& options, std::int64_t elem
   AlignedVector<float> parameters(static_cast<std::size_t>(elements));
   const AlignedVector<float> gradients(parameters.size(), kGradient);
   ParameterClient client(options, {parameters, gradients, {}});
-  client.start(0, deadline_in(kPatience));
+  client.start(0, deadline_in(kPushPullTimeout));
   const auto push_pull = [&] {
     client.begin_push();
     client.finish_push();
-    client.wait(deadline_in(kPatience));
+    client.wait(deadline_in(kPushPullTimeout));
   };
   const int warm_up = 2;
   for (int repetition = 0; repetition < warm_up; ++repetition) push_pull();
@@ -70,7 +70,7 @@ Timings time_push_pulls(const ParameterClientOptions& options, std::int64_t elem
       throw RunError(fmt::format("the servers' parameters are {} instead of {}", value, expected));
     }
   }
-  client.leave(deadline_in(kPatience));
+  client.leave(deadline_in(kPushPullTimeout));
   return timings;
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "apps/bench_setup.h"
+#include "apps/data_description.h"
 #include "apps/environment.h"
 #include "apps/job_choice.h"
 #include "apps/run_summary.h"
@@ -185,7 +186,7 @@ void run_scaling_bench(const ScalingBench& bench) {
   if (std::none_of(plan.begin(), plan.end(), [](const auto& p) { return p.first == "local"; })) {
     plan.insert(plan.begin(), {"local", 1});  // what the others are compared with
   }
-  const auto data = open_data(base, data_search_path());
+  const auto data = open_announced_data(base);
   std::vector<Result> results;
   for (int round = 0; round < bench.rounds; ++round) {
     for (std::size_t i = 0; i < plan.size(); ++i) {

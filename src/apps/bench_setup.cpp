@@ -17,12 +17,12 @@ const std::vector<std::string>& step_settings() {
         "data",  "data-dir", "augment",      "image-size",      "loader-threads",    "optimizer",
         "lr",    "momentum", "nesterov",     "weight-decay",    "dropout",           "depth",
         "widen", "growth",   "accumulate",   "synthetic-shape", "synthetic-classes", "train-size",
-        "world", "bucket",   "first-bucket", "batch-norm",      "average-every"};
+        "world", "bucket",   "first-bucket", "batch-norm",      "average-every",     "fast-decode"};
     // How neighbours exchange, and what is sent.
     for (const char* name :
          {"topology", "topology-degree", "topology-file", "compressor", "compress-ratio",
-          "quantize-bits", "biased", "consensus-stepsize", "overlap", "power-rank", "majority-vote",
-          "mask-momentum", "clip-tensor"}) {
+          "quantize-bits", "biased", "consensus-stepsize", "estimates-start", "overlap",
+          "power-rank", "majority-vote", "mask-momentum", "clip-tensor"}) {
       all.emplace_back(name);
     }
     return all;
@@ -49,6 +49,7 @@ RunConfig settings_of(const std::string& method, RunConfig config) {
   if (method != "choco" && method != "deep-squeeze") {
     config.consensus_stepsize = usual.consensus_stepsize;
   }
+  if (method != "choco") config.estimates_start = usual.estimates_start;
   if (method != "dgc") {
     config.mask_momentum = usual.mask_momentum;
     config.clip_tensor = usual.clip_tensor;

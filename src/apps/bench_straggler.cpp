@@ -16,7 +16,7 @@ namespace {
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-constexpr std::chrono::minutes kPatience{5};
+constexpr std::chrono::minutes kStragglerTimeout{5};
 
 struct StragglerBench {
   std::vector<std::string> modes = {"async", "ssp", "sync"};
@@ -34,18 +34,18 @@ double work(const ParameterClientOptions& options, std::int64_t elements, Millis
   AlignedVector<float> parameters(static_cast<std::size_t>(elements));
   const AlignedVector<float> gradients(parameters.size(), 1e-3F);
   ParameterClient client(options, {parameters, gradients, {}});
-  client.start(0, deadline_in(kPatience));
+  client.start(0, deadline_in(kStragglerTimeout));
   const Clock::time_point start = Clock::now();
   int steps = 0;
   while (seconds_between(start, Clock::now()) < seconds) {
     std::this_thread::sleep_for(step);
     client.begin_push();
     client.finish_push();
-    client.wait(deadline_in(kPatience));
+    client.wait(deadline_in(kStragglerTimeout));
     ++steps;
   }
   const double rate = steps / seconds_between(start, Clock::now());
-  client.leave(deadline_in(kPatience));
+  client.leave(deadline_in(kStragglerTimeout));
   return rate;
 }
 

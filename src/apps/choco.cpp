@@ -11,6 +11,7 @@
 
 #include "apps/checkpoint_choice.h"
 #include "apps/command.h"
+#include "apps/data_description.h"
 #include "apps/environment.h"
 #include "apps/launch.h"
 #include "apps/training.h"
@@ -34,10 +35,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOurs = "Ours";
 constexpr std::uint64_t kMostText = 1ULL << 30;
 
-constexpr const char* kExample = R"(Example, that of the original's guide with fewer epochs:
+constexpr const char* kChocoExample = R"(Example, that of the original's guide with fewer epochs:
 
   cohort choco --arch resnet20 --optimizer parallel_choco --experiment demo --data cifar10 \
       --batch_size 128 --base_batch_size 64 --num_epochs 3 --partition_data random \
@@ -51,10 +51,10 @@ batch_size is that of one worker. docs/choco.md has the table of all flags.)";
 class ChocoCommand {
  public:
   explicit ChocoCommand(CLI::App& app) : command_(app) {
-    app.footer(kExample);
+    app.footer(kChocoExample);
     for (const ChocoFlag& flag : choco_flags()) add(flag);
     const auto ours = [&](const std::string& names, auto& value, const char* help) {
-      return app.add_option(names, value, help)->capture_default_str()->group(kOurs);
+      return app.add_option(names, value, help)->capture_default_str()->group(kOwnFlags);
     };
     ours("--like", like, "whose defaults and decay: auto, early or late")
         ->check(CLI::IsMember({"auto", "early", "late"}));
@@ -66,8 +66,9 @@ class ChocoCommand {
     ours("--threads", threads, "compute threads of a worker; 0: choose")
         ->check(CLI::Range(0, 4096));
     app.add_flag("--oversubscribe", oversubscribe, "mpirun: allow more processes than slots")
-        ->group(kOurs);
-    app.add_flag("--explain", explain, "print the same as a native command, and end")->group(kOurs);
+        ->group(kOwnFlags);
+    app.add_flag("--explain", explain, "print the same as a native command, and end")
+        ->group(kOwnFlags);
   }
 
   ChocoFlags flags() const {
@@ -221,9 +222,10 @@ int evaluate_only(const ChocoTranslation& job) {
   options.tests_workers = false;
   config.augment = "none";
   config.device = job.config.device;
+  if (!job.config.data_dir.empty()) config.data_dir = job.config.data_dir;
   config.method = "local";
   config.workers = 0;
-  const auto data = open_data(config, data_search_path());
+  const auto data = open_announced_data(config);
   const auto model = build_model(config, *data->test);
   set_compute_threads(config, *model);
   const at::Device device = worker_device(config, {});

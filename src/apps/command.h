@@ -9,6 +9,9 @@
 
 namespace cohort {
 
+// The help group of the flags that a dialect's original did not have.
+inline constexpr const char* kOwnFlags = "Ours";
+
 struct Invocation {
   std::vector<std::string> arguments;  // as the user wrote them
   int exit_status = 0;

@@ -1,6 +1,7 @@
 #include "apps/config_flags.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -12,7 +13,16 @@ namespace {
 constexpr std::uint64_t kConfigLimit = 16 << 20;
 
 std::string help_text(const ConfigField& field) {
-  return field.choices.empty() ? field.help : field.help + ": " + join(field.choices, ", ");
+  return field.choices.empty() ? field.help : field.help + " {" + join(field.choices, ", ") + "}";
+}
+
+// What most runs set; --help begins with them.
+bool is_common(const ConfigField& field) {
+  static const std::set<std::string> names = {
+      "model",    "data",    "data-dir", "method",    "workers",  "engine",
+      "batch",    "epochs",  "lr",       "optimizer", "momentum", "weight-decay",
+      "schedule", "augment", "seed",     "device",    "threads"};
+  return names.contains(field.name);
 }
 
 }  // namespace
@@ -22,28 +32,30 @@ ConfigFlags::ConfigFlags(CLI::App& command, std::vector<std::string> only,
     : command_(command) {
   command.add_option("--config", config_file_, "JSON file of settings, or the run.json of a run")
       ->type_name("FILE");
-  for (const ConfigField& field : config_fields()) {
-    if (!only.empty() && std::find(only.begin(), only.end(), field.name) == only.end()) continue;
-    CLI::Option* option =
-        command.add_option("--" + field.name, texts_[field.name], help_text(field));
-    option->group(field.group);
-    if (const auto* member = std::get_if<bool RunConfig::*>(&field.member)) {
-      // CLI11 would take a default_str() for the value of a flag without one: --nesterov is true.
-      option->expected(0, 1)->type_name("BOOL [" + field_text(defaults, field) + "]");
-      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-      options_[field.name] = option;
-      if (defaults.*(*member)) add_opposite(field, *option);
-      continue;
+  // --help shows groups in the order in which their first flag comes.
+  for (const bool common : {true, false}) {
+    for (const ConfigField& field : config_fields()) {
+      if (!only.empty() && std::find(only.begin(), only.end(), field.name) == only.end()) continue;
+      if (is_common(field) == common) add(field, defaults);
     }
-    option->default_str(field_text(defaults, field));
-    if (std::holds_alternative<std::string RunConfig::*>(field.member)) {
-      option->type_name("NAME");
-    } else {
-      option->type_name("NUMBER");
-    }
-    option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    options_[field.name] = option;
   }
+}
+
+void ConfigFlags::add(const ConfigField& field, const RunConfig& defaults) {
+  CLI::Option* option =
+      command_.add_option("--" + field.name, texts_[field.name], help_text(field));
+  option->group(is_common(field) ? "Common settings" : field.group);
+  option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  options_[field.name] = option;
+  if (const auto* member = std::get_if<bool RunConfig::*>(&field.member)) {
+    // CLI11 would take a default_str() for the value of a flag without one: --nesterov is true.
+    option->expected(0, 1)->type_name("BOOL [" + field_text(defaults, field) + "]");
+    if (defaults.*(*member)) add_opposite(field, *option);
+    return;
+  }
+  option->default_str(field_text(defaults, field));
+  option->type_name(std::holds_alternative<std::string RunConfig::*>(field.member) ? "NAME"
+                                                                                   : "NUMBER");
 }
 
 void ConfigFlags::add_opposite(const ConfigField& field, CLI::Option& option) {
@@ -78,14 +90,23 @@ std::string ConfigFlags::text_of(const ConfigField& field) const {
   return text.empty() ? "true" : text;
 }
 
-RunConfig ConfigFlags::resolve(RunConfig base) const {
-  if (!config_file_.empty()) {
-    try {
-      merge_json(base, read_text_file(config_file_, kConfigLimit), config_file_);
-    } catch (const FileError& error) {
-      throw ConfigError(std::string("--config: ") + error.what());
-    }
+std::vector<std::string> ConfigFlags::merge_file(RunConfig& config) const {
+  if (config_file_.empty()) return {};
+  try {
+    return merge_json(config, read_text_file(config_file_, kConfigLimit), config_file_);
+  } catch (const FileError& error) {
+    throw ConfigError(std::string("--config: ") + error.what());
   }
+}
+
+bool ConfigFlags::is_set(const std::string& name) const {
+  RunConfig scratch;
+  const std::vector<std::string> in_file = merge_file(scratch);
+  return is_given(name) || std::find(in_file.begin(), in_file.end(), name) != in_file.end();
+}
+
+RunConfig ConfigFlags::resolve(RunConfig base) const {
+  merge_file(base);
   for (const ConfigField& field : config_fields()) {
     if (!options_.contains(field.name) || !is_given(field.name)) continue;
     set_field(base, field, text_of(field));

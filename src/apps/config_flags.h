@@ -24,11 +24,15 @@ class ConfigFlags {
 
   // The settings given as flags, for commands that allow only some.
   std::vector<std::string> given() const;
+  // Whether a flag or the file given by --config sets it. Throws ConfigError.
+  bool is_set(const std::string& name) const;
   bool config_file_given() const { return !config_file_.empty(); }
 
  private:
+  void add(const ConfigField& field, const RunConfig& defaults);
   void add_opposite(const ConfigField& field, CLI::Option& option);
   bool is_given(const std::string& name) const;
+  std::vector<std::string> merge_file(RunConfig& config) const;  // the names of what it sets
   // What was written for a setting that is given.
   std::string text_of(const ConfigField& field) const;
 

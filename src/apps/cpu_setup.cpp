@@ -7,11 +7,19 @@
 // doubles the time libtorch needs to load. So this program has a getenv() of its own, which the
 // loader prefers to libc's: it answers as libc would, and knows two answers more. What the user has
 // set stays as it is.
+//
+// OpenBLAS also takes its buffers before main(), and where `ulimit -v` denies them it asks for
+// ever. Its first question is where that can be noticed.
+#include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+
+#include "apps/blas_memory.h"
 
 namespace {
 
@@ -35,14 +43,50 @@ const char* default_answer(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace
-
-extern "C" __attribute__((visibility("default"))) char* getenv(const char* name) noexcept {
-  const std::size_t length = std::strlen(name);
+const char* variable_value(const char* name, std::size_t length) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') {
       return *entry + length + 1;
     }
   }
-  return const_cast<char*>(default_answer({name, length}));
+  return nullptr;
+}
+
+// Ends the program where OpenBLAS would hang: it takes a buffer for each of its threads now, and
+// one for the first that computes.
+void check_blas_memory() {
+  constexpr long kMostBlasThreads = 128;  // of Debian's
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  long threads = std::min<long>(CPU_COUNT(&allowed), kMostBlasThreads);
+  for (const std::string_view name : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}) {
+    const char* value = variable_value(name.data(), name.size());
+    if (value != nullptr && std::atol(value) > 0) threads = std::min(threads, std::atol(value));
+  }
+  const auto buffers = static_cast<std::size_t>(threads + 1);
+  if (cohort::can_map(buffers * cohort::kBlasBuffer)) return;
+  constexpr std::size_t kMiB = cohort::kBlasBuffer >> 20;
+  char text[400];
+  const int length = std::snprintf(
+      text, sizeof text,
+      "cohort: ulimit -v leaves too few addresses: besides the libraries, OpenBLAS needs %zu MiB "
+      "(%zu for each of %ld threads, and %zu more); raise the limit (ulimit -v "
+      "unlimited), or give it fewer threads (OPENBLAS_NUM_THREADS=1)\n",
+      buffers * kMiB, kMiB, threads, kMiB);
+  static_cast<void>(!::write(STDERR_FILENO, text, static_cast<std::size_t>(length)));
+  ::_exit(1);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) char* getenv(const char* name) noexcept {
+  const std::size_t length = std::strlen(name);
+  static bool asked = false;
+  if (!asked && std::string_view(name, length) == "OPENBLAS_CORETYPE") {
+    asked = true;
+    check_blas_memory();
+  }
+  const char* value = variable_value(name, length);
+  return const_cast<char*>(value != nullptr ? value : default_answer({name, length}));
 }

@@ -18,9 +18,7 @@ struct DataFlags {
 };
 
 SearchPath search_path(const DataFlags& flags) {
-  SearchPath search = data_search_path();
-  if (!flags.directory.empty()) search.insert(search.begin(), flags.directory);
-  return search;
+  return flags.directory.empty() ? data_search_path() : SearchPath{flags.directory};
 }
 
 nlohmann::json to_json(const DataReport& report) {
@@ -82,6 +80,7 @@ int run_verify(const DataFlags& flags) {
     return sound ? 0 : 1;
   }
   print_line(report);
+  if (!report.found) fmt::print("{}\n", report.problem);
   for (const std::string& message : report.bad_file_messages) fmt::print("  {}\n", message);
   if (report.bad_files > 0) fmt::print("{} damaged files\n", report.bad_files);
   for (std::size_t i = 0; i < report.class_names.size(); ++i) {
@@ -99,11 +98,13 @@ void add_data(CLI::App& program, Invocation& invocation) {
   CLI::App* command =
       program.add_subcommand("data", "Which data sets are there; check them: data verify NAME");
   auto flags = std::make_shared<DataFlags>();
-  command->add_option("--data-dir", flags->directory, "where to look first")->type_name("DIR");
+  command->add_option("--data-dir", flags->directory, "where to look [the usual places]")
+      ->type_name("DIR");
   command->add_flag("--json", flags->json, "as JSON");
   CLI::App* check = command->add_subcommand("verify", "Read and check every file of a data set");
   check->add_option("name", flags->name, "which; see `cohort list data`")->required();
-  check->add_option("--data-dir", flags->directory, "where to look first")->type_name("DIR");
+  check->add_option("--data-dir", flags->directory, "where to look [the usual places]")
+      ->type_name("DIR");
   check->add_flag("--json", flags->json, "as JSON");
   command->callback([flags, check, &invocation] {
     if (check->parsed()) {

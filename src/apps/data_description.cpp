@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/environment.h"
 #include "apps/run_summary.h"
 #include "core/error.h"
 #include "data/text.h"
@@ -37,10 +38,23 @@ std::string data_text(const RunConfig& config, const DataSplits& data) {
         with_commas(train->columns()), train->shape().width, place);
   }
   const SampleShape shape = data.train->shape();
-  return fmt::format("{} training and {} test samples of {}x{}x{}, {} classes{}",
-                     with_commas(data.train->size()), with_commas(data.test->size()),
-                     shape.channels, shape.height, shape.width, data.train->class_names().size(),
-                     place);
+  const std::int64_t apart = validation_size(config, *data.train);
+  const std::string validation = apart > 0 ? ", " + with_commas(apart) + " validation" : "";
+  return fmt::format("{} training{} and {} test samples of {}x{}x{}, {} classes{}",
+                     with_commas(data.train->size() - apart), validation,
+                     with_commas(data.test->size()), shape.channels, shape.height, shape.width,
+                     data.train->class_names().size(), place);
+}
+
+void announce_data(const RunConfig& config, const DataSplits& data) {
+  fmt::print(stderr, "data     {}: {}\n", config.data, data_text(config, data));
+  for (const std::string& note : data.notes) fmt::print(stderr, "note     {}\n", note);
+}
+
+std::unique_ptr<DataSplits> open_announced_data(const RunConfig& config) {
+  auto data = open_data(config, data_search_path());
+  announce_data(config, *data);
+  return data;
 }
 
 nlohmann::json describe_data(const DataSplits& data) {

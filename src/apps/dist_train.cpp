@@ -9,6 +9,8 @@
 
 #include "apps/command.h"
 #include "apps/dist_train_flags.h"
+#include "apps/environment.h"
+#include "apps/run_files.h"
 #include "apps/serving.h"
 #include "apps/training.h"
 #include "core/clock.h"
@@ -58,6 +60,7 @@ ServeRequest serve_request(const DistTrainCommand& command, const DistTrainTrans
   request.workers = cluster.trainers;
   request.job = find_job_name(job.config.job);
   request.state_dir = command.state_dir;
+  request.flag_names = dist_train_flag_names(job.revision);
   request.idle_exit = std::chrono::milliseconds(static_cast<std::int64_t>(command.idle_exit * 1e3));
   return request;
 }
@@ -81,7 +84,16 @@ void explain(const DistTrainCommand& command, const DistTrainTranslation& job) {
   if (!command.name.empty()) extra = {"--name", command.name};
   const std::string runs = command.runs_dir_for(job.revision);
   if (runs != "runs") extra.insert(extra.end(), {"--runs-dir", runs});
-  fmt::print("{}\n", shell_line(native_command(job.config, extra)));
+  std::vector<std::string> words = native_command(job.config, extra);
+  if (job.config.engine == "tcp") {
+    // What a launcher would say: the trainers meet where the first one listens.
+    const Address first = parse_address(job.cluster.trainers_at.front());
+    words.insert(words.begin(),
+                 {fmt::format("RANK={}", job.cluster.index),
+                  fmt::format("WORLD_SIZE={}", job.cluster.trainers), "MASTER_ADDR=" + first.host,
+                  fmt::format("MASTER_PORT={}", first.port)});
+  }
+  fmt::print("{}\n", shell_line(words));
 }
 
 // A pass ends with the data, also where --iterations is more.
@@ -98,7 +110,10 @@ TrainRequest train_request(const DistTrainCommand& command, const DistTrainTrans
   TrainRequest request;
   request.name = command.name;
   request.runs_dir = command.runs_dir_for(job.revision);
-  request.resume = command.flags.checkpoint;
+  if (!command.flags.checkpoint.empty()) {
+    request.resume = own_run(command.flags.checkpoint, job.config.rank).string();
+  }
+  request.flag_names = dist_train_flag_names(job.revision);
   request.addresses = job.cluster.trainers_at;
   request.process = job.cluster.index;
   const auto options = [job](const RunConfig& config, Step steps_per_epoch) {
@@ -148,7 +163,8 @@ void check_resumable(const std::string& run, RunConfig config) {
 
 int run_dist_train(const DistTrainCommand& command, const std::vector<std::string>& arguments) {
   const DistTrainFlags flags = command.finished_flags();
-  const DistTrainTranslation job = translate(flags, find_surroundings(flags));
+  DistTrainTranslation job = translate(flags, find_surroundings(flags));
+  if (!flags.data_dir) job.config.data_dir = default_data_dir(job.config.data_dir);
   if (!command.explain) {
     for (const std::string& line : job.opening) fmt::print("{}\n", line);
     std::fflush(stdout);
@@ -159,8 +175,9 @@ int run_dist_train(const DistTrainCommand& command, const std::vector<std::strin
     return 0;
   }
   if (job.cluster.is_server) return serve(command, job);
-  if (!flags.checkpoint.empty()) check_resumable(flags.checkpoint, job.config);
-  return train(job.config, train_request(command, job), arguments);
+  const TrainRequest request = train_request(command, job);
+  if (!request.resume.empty()) check_resumable(request.resume, job.config);
+  return train(job.config, request, arguments);
 }
 
 }  // namespace

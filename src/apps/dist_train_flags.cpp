@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cctype>
 
+#include "apps/command.h"
 #include "core/error.h"
 
 namespace cohort {
 namespace {
 
-constexpr const char* kOurs = "Ours";
 constexpr const char* kNoEffect = "Accepted";
 
-constexpr const char* kExample =
+constexpr const char* kDistTrainExample =
     R"(Roles come from the environment, as in the original:
   PADDLE_TRAINING_ROLE (TRAINING_ROLE)   PSERVER or TRAINER
   PADDLE_TRAINERS, PADDLE_TRAINERS_NUM   how many trainers
@@ -43,7 +43,7 @@ bool truth_of(const std::string& name, std::string text) {
 }  // namespace
 
 DistTrainCommand::DistTrainCommand(CLI::App& app) : command_(app) {
-  app.footer(kExample);
+  app.footer(kDistTrainExample);
   add_network_and_data();
   add_duration();
   add_devices();
@@ -137,11 +137,11 @@ void DistTrainCommand::add_without_effect() {
 
 void DistTrainCommand::add_ours() {
   const auto ours = [this](const std::string& names, auto& value, const char* help) {
-    command_.add_option(names, value, help)->group(kOurs);
+    command_.add_option(names, value, help)->group(kOwnFlags);
   };
   ours("--like", flags.like, "which program's defaults: auto, 2018, 2018-10 or 2019");
   add_truth("use_fake_data", "generated pictures instead of files");
-  command_.get_option("--use_fake_data")->group(kOurs);
+  command_.get_option("--use_fake_data")->group(kOwnFlags);
   ours("--train_size", flags.train_size, "use only the first N training images");
   ours("--test_size", flags.test_size, "use only the first N test images");
   ours("--seed", flags.seed, "every random choice follows from it; 1 if not given");
@@ -158,7 +158,7 @@ void DistTrainCommand::add_ours() {
                   "PSERVER: seconds without any trainer until it ends")
       ->check(CLI::Range(0.1, 1e9))
       ->capture_default_str()
-      ->group(kOurs);
+      ->group(kOwnFlags);
   ours("--peer_timeout,--peer-timeout", flags.peer_timeout,
        "TRAINER: seconds to wait for a process that does not come");
   ours("--job", flags.job, "name that all processes of the job know");
@@ -169,9 +169,9 @@ void DistTrainCommand::add_ours() {
   command_
       .add_flag("--insecure", flags.insecure,
                 "no encryption, also across the network: for private networks alone")
-      ->group(kOurs);
+      ->group(kOwnFlags);
   command_.add_flag("--explain", explain, "print the same as a native command, and end")
-      ->group(kOurs);
+      ->group(kOwnFlags);
 }
 
 DistTrainFlags DistTrainCommand::finished_flags() const {

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "apps/environment.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/text.h"
+#include "engine/run_directory.h"
 #include "storage/file.h"
 #include "storage/folder.h"
 
@@ -64,13 +68,34 @@ void name_foreign(const std::vector<std::filesystem::path>& foreign) {
 }
 
 // A file that holds no score is as good as none.
-bool has_sound_score(const FoundDump& dump) {
-  if (!dump.has_score) return false;
+std::optional<DumpScore> sound_score(const FoundDump& dump) {
+  if (!dump.has_score) return std::nullopt;
   try {
-    return parse_score(read_text_file(dump.score(), kMostScoreBytes)).has_value();
+    return parse_score(read_text_file(dump.score(), kMostScoreBytes));
   } catch (const FileError&) {
-    return false;
+    return std::nullopt;
   }
+}
+
+// How many samples the run itself was evaluated on; 0: it does not say.
+std::int64_t usual_samples_of(const std::filesystem::path& run) {
+  const nlohmann::json document = read_run_json(run);
+  const auto data = document.find("data");
+  if (data == document.end() || !data->is_object()) return 0;
+  for (const char* name : {"test_samples", "test_words"}) {
+    if (const auto found = data->find(name); found != data->end() && found->is_number_integer()) {
+      return found->get<std::int64_t>();
+    }
+  }
+  return 0;
+}
+
+// "  on 320 samples": of scores that are not on the whole set.
+std::string samples_text(const std::set<std::int64_t>& samples, bool full) {
+  if (samples.empty()) return "";
+  std::vector<std::string> parts;
+  for (const std::int64_t count : samples) parts.push_back(std::to_string(count));
+  return "  on " + join(parts, ", ") + (full ? " or all" : "") + " samples";
 }
 
 int default_jobs(const RunConfig& config) {
@@ -87,19 +112,33 @@ DumpScoringReport score_dumps(const std::filesystem::path& run, const RunConfig&
   name_foreign(found.foreign);
   report.foreign = static_cast<std::int64_t>(found.foreign.size());
   report.found = static_cast<std::int64_t>(found.dumps.size());
+  const std::int64_t usual = usual_samples_of(run);
+  const std::int64_t asked =
+      request.most_samples > 0 ? std::min(request.most_samples, data.size()) : data.size();
   std::vector<FoundDump> wanted;
   for (const FoundDump& dump : found.dumps) {
-    if (has_sound_score(dump) && (!request.again || !dump.has_model)) {
-      ++report.had_score;
-    } else if (dump.has_model) {
+    const std::optional<DumpScore> score = sound_score(dump);
+    const std::int64_t samples = !score ? 0 : score->samples == 0 ? usual : score->samples;
+    const bool fewer = score && samples > 0 && samples < asked;
+    if (dump.has_model && (!score || fewer || request.again)) {
       wanted.push_back(dump);
+    } else if (score) {
+      ++report.had_score;
+      report.partial += fewer ? 1 : 0;
     }
+  }
+  if (report.partial > 0) {
+    fmt::print(stderr,
+               "{}: {} scores are of fewer than the {} samples asked for, and their models are "
+               "deleted\n",
+               run.string(), report.partial, asked);
   }
   if (wanted.empty()) return report;
   ScoringProgress progress(run.string(), static_cast<std::int64_t>(wanted.size()));
   DumpEvaluationOptions options;
   options.jobs = request.jobs > 0 ? request.jobs : default_jobs(config);
   options.most_samples = request.most_samples;
+  options.usual_samples = usual;
   options.delete_models = request.delete_models;
   options.stop = &stop_requested();
   options.scored = [&](const FoundDump& dump, const DumpScore& score, std::int64_t left) {
@@ -121,7 +160,7 @@ DumpScoringReport score_dumps(const std::filesystem::path& run, const RunConfig&
 
 void delete_scored_models(const std::filesystem::path& run) {
   for (const FoundDump& dump : find_dumps(run).dumps) {
-    if (dump.has_model && has_sound_score(dump)) remove_tree(dump.model());
+    if (dump.has_model && sound_score(dump)) remove_tree(dump.model());
   }
 }
 
@@ -130,6 +169,8 @@ void print_scores(std::FILE* out, const std::filesystem::path& run) {
     std::int64_t scores = 0;
     DumpScore lowest;
     DumpScore last;
+    std::set<std::int64_t> samples;  // of scores on other than all
+    bool full = false;               // some are on all
   };
   std::map<std::pair<bool, Rank>, Best> by_owner;
   for (const FoundDump& dump : find_dumps(run).dumps) {
@@ -140,16 +181,18 @@ void print_scores(std::FILE* out, const std::filesystem::path& run) {
       continue;
     }
     Best& best = by_owner[{dump.name.of_server, dump.name.worker}];
+    if (score->samples > 0) best.samples.insert(score->samples);
+    best.full = best.full || score->samples == 0;
     if (best.scores++ == 0 || score->loss < best.lowest.loss) best.lowest = *score;
     best.last = *score;
   }
   for (const auto& [owner, best] : by_owner) {
     fmt::print(out,
                "{:<10} {:>5} models  lowest loss {:.4f} ({:.2f}%) at {:.1f} s  last {:.4f} "
-               "({:.2f}%) at {:.1f} s\n",
+               "({:.2f}%) at {:.1f} s{}\n",
                owner.first ? "server" : fmt::format("worker {}", owner.second), best.scores,
                best.lowest.loss, 100 * best.lowest.accuracy, best.lowest.seconds, best.last.loss,
-               100 * best.last.accuracy, best.last.seconds);
+               100 * best.last.accuracy, best.last.seconds, samples_text(best.samples, best.full));
   }
 }
 

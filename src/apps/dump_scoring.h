@@ -28,12 +28,14 @@ struct DumpScoringRequest {
 struct DumpScoringReport {
   std::int64_t found = 0;      // dumps, with a model or a score
   std::int64_t had_score = 0;  // and were left alone
+  std::int64_t partial = 0;    // of these: of fewer samples than asked for, and without a model
   std::int64_t foreign = 0;    // files among them that are none
   DumpEvaluationReport evaluation = {};
 };
 
-// Evaluates what has no score yet in the run directory `run`, whose settings are `config`, on
-// `data`. What is skipped is named on standard error and counted. Ends early when a signal came.
+// Evaluates what has no score yet, or one of fewer samples, in the run directory `run`, whose
+// settings are `config`, on `data`. What is skipped is named on standard error and counted. Ends
+// early when a signal came.
 DumpScoringReport score_dumps(const std::filesystem::path& run, const RunConfig& config,
                               const Dataset& data, const DumpScoringRequest& request);
 

@@ -12,19 +12,22 @@
 #include <string>
 #include <thread>
 
+#include "apps/command.h"
 #include "apps/version.h"
 #include "core/error.h"
+#include "core/exit_status.h"
 #include "launch/environment.h"
 
 namespace cohort {
 namespace {
 
-constexpr int kInterrupted = 130;
-
 std::atomic<bool> stop_flag = false;
+std::atomic<bool> says_so = true;  // that the signal was heard: one process of a job does
 
 extern "C" void on_stop_signal(int) {
-  if (stop_flag.exchange(true)) ::_exit(kInterrupted);
+  if (stop_flag.exchange(true)) ::_exit(kExitInterrupted);
+  constexpr std::string_view kText = "\nstopping: finishing what is under way; again to quit\n";
+  if (says_so) static_cast<void>(!::write(STDERR_FILENO, kText.data(), kText.size()));
 }
 
 extern "C" void on_polite_stop_signal(int) { stop_flag = true; }
@@ -50,7 +53,13 @@ std::string cpu_name() {
 
 SearchPath data_search_path() {
   SearchPath search;
-  if (const std::string own = text_of("COHORT_DATA_DIR"); !own.empty()) search.emplace_back(own);
+  if (const std::string own = text_of("COHORT_DATA_DIR"); !own.empty()) {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(own, ignored)) {
+      throw ConfigError("COHORT_DATA_DIR: there is no folder " + own + "; correct or unset it");
+    }
+    search.emplace_back(own);
+  }
   if (const std::string cache = text_of("XDG_CACHE_HOME"); !cache.empty()) {
     search.push_back(std::filesystem::path(cache) / "cohort");
   } else if (const std::string home = text_of("HOME"); !home.empty()) {
@@ -58,6 +67,11 @@ SearchPath data_search_path() {
   }
   search.emplace_back("/usr/share/datasets");
   return search;
+}
+
+std::string default_data_dir(const std::string& folder) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(folder, ignored) ? folder : "";
 }
 
 void set_compute_threads(RunConfig& config, const Model& model, int workers_here) {
@@ -113,6 +127,8 @@ const std::atomic<bool>& stop_requested() { return stop_flag; }
 void request_stop() { stop_flag = true; }
 
 void watch_signals() {
+  const std::optional<Place> place = own_place();
+  says_so = !place || place->rank == 0;
   struct sigaction action = {};
   action.sa_handler = on_stop_signal;
   ::sigaction(SIGINT, &action, nullptr);

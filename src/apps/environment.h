@@ -8,8 +8,13 @@
 
 namespace cohort {
 
-// $COHORT_DATA_DIR, the user's cache, /usr/share/datasets.
+// $COHORT_DATA_DIR, the user's cache, /usr/share/datasets. Throws ConfigError when the variable
+// names no folder: what the user names is never passed over in silence.
 SearchPath data_search_path();
+
+// For a dialect's flag that the user did not give: the folder that is its default if there is such
+// a folder, else empty, which means data_search_path().
+std::string default_data_dir(const std::string& folder);
 
 // Gives libtorch the threads that the configuration asks for, and writes a choice left to us into
 // it, so that run.json repeats it. Workers that share this host share its cores.

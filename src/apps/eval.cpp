@@ -6,14 +6,17 @@
 #include "apps/checkpoint_choice.h"
 #include "apps/command.h"
 #include "apps/config_flags.h"
+#include "apps/data_description.h"
 #include "apps/dump_scoring.h"
 #include "apps/environment.h"
+#include "apps/exported_model.h"
 #include "core/error.h"
 #include "data/text.h"
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
 #include "engine/device.h"
 #include "engine/run_directory.h"
+#include "report/run_records.h"
 
 namespace cohort {
 namespace {
@@ -27,11 +30,12 @@ struct EvalCommand {
                         "test-size",  "image-size",  "normalize",       "memory-format",
                         "depth",      "widen",       "growth",          "rnn-hidden",
                         "rnn-layers", "tie-weights", "synthetic-shape", "synthetic-classes",
-                        "bptt",       "lowercase"}) {
+                        "bptt",       "lowercase",   "fast-decode"}) {
     command
         .add_option("what", what,
                     "run directories (all their dumped models and checkpoints), checkpoint "
-                    "folders, or safetensors files (then give --model and --data)")
+                    "folders, or safetensors files (give --model and --data for those that `cohort "
+                    "export` did not write)")
         ->required();
     command
         .add_option("--split", split,
@@ -58,7 +62,7 @@ struct EvalCommand {
 };
 
 // One model to evaluate and where its weights lie.
-struct Candidate {
+struct SavedModel {
   fs::path weights;  // a safetensors file or a checkpoint's folder
   std::string mark;  // "best", "latest" or both
 };
@@ -71,11 +75,11 @@ std::string pointed_to(const fs::path& pointer) {
   return text.substr(0, text.find_first_of(" \n"));
 }
 
-std::vector<Candidate> candidates_of(const fs::path& what) {
+std::vector<SavedModel> candidates_of(const fs::path& what) {
   if (fs::is_regular_file(what) || fs::exists(what / "manifest.json")) return {{what, ""}};
   const fs::path folder = run_of(what) / "checkpoints";
   std::vector<StoredCheckpoint> stored = CheckpointStore(folder, 1).list();
-  std::vector<Candidate> all;
+  std::vector<SavedModel> all;
   for (auto each = stored.rbegin(); each != stored.rend(); ++each) {
     const std::string name = each->folder.filename().string();
     std::string mark = name == pointed_to(folder / "best") ? "best" : "";
@@ -90,6 +94,8 @@ RunConfig config_for(const EvalCommand& command, const fs::path& what) {
   RunConfig config;
   if (!fs::is_regular_file(what)) {
     config = read_run_config(run_of(what));
+  } else if (const std::optional<RunConfig> own = exported_config(what)) {
+    config = *own;
   } else {
     const std::vector<std::string> given = command.flags.given();
     for (const char* needed : {"model", "data"}) {
@@ -113,7 +119,7 @@ struct Split {
   bool is_text() const { return as_text(data) != nullptr; }
 };
 
-void report_json(const Candidate& candidate, const Split& split, const Evaluation& result) {
+void report_json(const SavedModel& candidate, const Split& split, const Evaluation& result) {
   nlohmann::json line = {{"model", candidate.weights.string()},
                          {"mark", candidate.mark},
                          {"split", split.name},
@@ -126,7 +132,7 @@ void report_json(const Candidate& candidate, const Split& split, const Evaluatio
   fmt::print("{}\n", line.dump());
 }
 
-void report(const EvalCommand& command, const Candidate& candidate, const Split& split,
+void report(const EvalCommand& command, const SavedModel& candidate, const Split& split,
             const Evaluation& result) {
   if (command.json) {
     report_json(candidate, split, result);
@@ -152,6 +158,7 @@ void report_dump(const FoundDump& dump, const DumpScore& score) {
                          {"loss", score.loss},
                          {"top1", score.accuracy},
                          {"seconds", score.seconds}};
+  if (score.samples > 0) line["samples"] = score.samples;
   if (dump.name.of_server) {
     line["version"] = dump.name.version;
   } else {
@@ -188,8 +195,8 @@ DumpScoringReport evaluate_dumps_of(const EvalCommand& command, const fs::path& 
 std::int64_t evaluate_all(const EvalCommand& command, const fs::path& what) {
   RunConfig config = config_for(command, what);
   check_config(config);
-  const std::vector<Candidate> candidates = candidates_of(what);
-  const auto data = open_data(config, data_search_path());
+  const std::vector<SavedModel> candidates = candidates_of(what);
+  const auto data = open_announced_data(config);
   const bool train = command.split == "train";
   const Split split{train ? "train" : config.eval_split, train ? *data->train : *data->test};
   std::int64_t damaged = 0;
@@ -207,7 +214,7 @@ std::int64_t evaluate_all(const EvalCommand& command, const fs::path& what) {
   set_compute_threads(config, *model);
   const at::Device device = parse_device(config.device);
   Replica replica(*model, replica_options(config, *model, device));
-  for (const Candidate& candidate : candidates) {
+  for (const SavedModel& candidate : candidates) {
     if (stop_requested()) break;
     try {
       const bool single_file = fs::is_regular_file(candidate.weights);
@@ -226,6 +233,21 @@ std::int64_t evaluate_all(const EvalCommand& command, const fs::path& what) {
   return damaged;
 }
 
+// Likewise, of all the processes of a job where `what` is the first one's run.
+std::int64_t evaluate_job(const EvalCommand& command, const fs::path& what) {
+  std::int64_t damaged = evaluate_all(command, what);
+  if (!is_run(what)) return damaged;
+  for (const fs::path& process : processes_of(what)) {
+    if (process == what || stop_requested()) continue;
+    try {
+      damaged += evaluate_all(command, process);
+    } catch (const ConfigError& error) {  // it has saved nothing yet
+      fmt::print(stderr, "skipped: {}\n", error.what());
+    }
+  }
+  return damaged;
+}
+
 }  // namespace
 
 void add_eval(CLI::App& program, Invocation& invocation) {
@@ -234,9 +256,9 @@ void add_eval(CLI::App& program, Invocation& invocation) {
   auto parsed = std::make_shared<EvalCommand>(*command);
   command->callback([parsed, &invocation] {
     std::int64_t damaged = 0;
-    for (const std::string& what : parsed->what) {
-      if (!fs::exists(what)) throw ConfigError("there is no " + what);
-      damaged += evaluate_all(*parsed, what);
+    for (const fs::path& what : jobs_among({parsed->what.begin(), parsed->what.end()})) {
+      if (!fs::exists(what)) throw ConfigError("there is no " + what.string());
+      damaged += evaluate_job(*parsed, what);
     }
     invocation.exit_status = stop_requested() ? 130 : damaged == 0 ? 0 : 1;
   });

@@ -3,8 +3,10 @@
 #include "apps/checkpoint_choice.h"
 #include "apps/command.h"
 #include "apps/environment.h"
+#include "apps/exported_model.h"
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
+#include "engine/run_directory.h"
 
 namespace cohort {
 namespace {
@@ -17,7 +19,8 @@ struct ExportFlags {
 
 void run_export(const ExportFlags& flags) {
   const LoadedCheckpoint checkpoint = choose_checkpoint(flags.run, flags.which);
-  save_safetensors(flags.output, checkpoint.model.tensors(), {{"format", "pt"}});
+  save_safetensors(flags.output, checkpoint.model.tensors(),
+                   export_metadata(read_run_config(run_of(flags.run))));
   fmt::print("{}: {} tensors of {}\n", flags.output, checkpoint.model.tensors().size(),
              checkpoint.folder.string());
 }

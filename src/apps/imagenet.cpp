@@ -10,6 +10,7 @@
 
 #include "apps/checkpoint_choice.h"
 #include "apps/command.h"
+#include "apps/data_description.h"
 #include "apps/environment.h"
 #include "apps/training.h"
 #include "core/error.h"
@@ -107,20 +108,27 @@ struct ImagenetCommand {
   }
 };
 
-// Nodes are processes that a launcher of MPI jobs started; torchrun's find each other in a way that
-// we do not speak.
+std::optional<Place> launched_place() {
+  return detect_place([](const char* name) { return std::getenv(name); });
+}
+
+// Of processes that a launcher of MPI jobs started; torchrun's connect by themselves.
 Place place_in_job() {
-  const auto place = detect_place([](const char* name) { return std::getenv(name); });
+  const auto place = launched_place();
   return place && place->source != "torchrun" ? *place : Place{};
 }
 
-std::optional<int> world_size_variable() {
-  const char* text = std::getenv("WORLD_SIZE");
+int own_node(const Translation& translation) {
+  return translation.nodes > 1 ? translation.node : place_in_job().rank;
+}
+
+std::optional<int> number_variable(const char* name, long least) {
+  const char* text = std::getenv(name);
   if (text == nullptr) return std::nullopt;
   char* end = nullptr;
   const long number = std::strtol(text, &end, 10);
-  if (end == text || *end != '\0' || number < 1 || number > 1'000'000) {
-    throw ConfigError(fmt::format("WORLD_SIZE must be a number from 1, it is '{}'", text));
+  if (end == text || *end != '\0' || number < least || number > 1'000'000) {
+    throw ConfigError(fmt::format("{} must be a number from {}, it is '{}'", name, least, text));
   }
   return static_cast<int>(number);
 }
@@ -141,7 +149,12 @@ Machine find_machine(const ImagenetFlags& flags) {
   machine.gpus = cuda_device_count();
   machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   machine.processes = place_in_job().size;
-  if (flags.dist_url == "env://") machine.world_size = world_size_variable();
+  const auto place = launched_place();
+  machine.torchrun = place && place->source == "torchrun" && place->size > 1;
+  if (flags.dist_url == "env://" || machine.torchrun) {
+    machine.world_size = number_variable("WORLD_SIZE", 1);
+    machine.rank = number_variable("RANK", 0);
+  }
   machine.models = models().names();
   if (flags.pretrained) machine.weights = find_weights(flags);
   return machine;
@@ -200,7 +213,6 @@ ImagenetProgressOptions progress_options(const ImagenetFlags& flags, const RunCo
                                          std::vector<std::string> opening) {
   ImagenetProgressOptions options;
   options.print_freq = flags.print_freq;
-  options.first_epoch = flags.resume.empty() ? flags.start_epoch : 0;
   options.ranks = static_cast<int>(std::max<std::int64_t>(1, config.workers));
   options.eval_samples = config.eval_batch * options.ranks;
   options.opening = std::move(opening);
@@ -209,12 +221,11 @@ ImagenetProgressOptions progress_options(const ImagenetFlags& flags, const RunCo
 
 int evaluate_only(const ImagenetFlags& flags, RunConfig config, const Resumed& resumed,
                   const std::vector<std::string>& opening) {
-  if (place_in_job().rank > 0) return 0;  // the first one evaluates
   config.augment = "none";
   config.method = "local";
   config.workers = 0;
   for (const std::string& line : opening) fmt::print("{}\n", line);
-  const auto data = open_data(config, data_search_path());
+  const auto data = open_announced_data(config);
   const auto model = build_model(config, *data->test);
   set_compute_threads(config, *model);
   const at::Device device = worker_device(config, {});
@@ -270,8 +281,8 @@ std::vector<std::string> native_evaluation(const ImagenetFlags& flags, const Run
   return words;
 }
 
-void explain(const ImagenetCommand& command, const RunConfig& config,
-             const std::vector<std::string>& changed) {
+void explain(const ImagenetCommand& command, const Translation& translation,
+             const RunConfig& config, const std::vector<std::string>& changed) {
   const ImagenetFlags& flags = command.flags;
   std::vector<std::string> words;
   if (flags.evaluate) {
@@ -288,10 +299,14 @@ void explain(const ImagenetCommand& command, const RunConfig& config,
     if (command.runs_dir != "runs") extra.insert(extra.end(), {"--runs-dir", command.runs_dir});
     words = native_command(config, extra);
   }
-  const Place place = place_in_job();
-  if (place.rank > 0) return;  // the first one prints
-  fmt::print("{}{}\n", place.size > 1 ? fmt::format("mpirun -n {} ", place.size) : "",
-             shell_line(words));
+  std::string before;
+  if (const int processes = place_in_job().size; processes > 1) {
+    if (place_in_job().rank > 0) return;  // the first one prints
+    before = fmt::format("mpirun -n {} ", processes);
+  } else if (translation.nodes > 1) {
+    before = fmt::format("WORLD_SIZE={} RANK={} ", translation.nodes, translation.node);
+  }
+  fmt::print("{}{}\n", before, shell_line(words));
 }
 
 int run_imagenet(const ImagenetCommand& command, const std::vector<std::string>& arguments) {
@@ -302,7 +317,7 @@ int run_imagenet(const ImagenetCommand& command, const std::vector<std::string>&
     flags.arch = read_run_config(resumed.run).model;
   }
   const Translation translation = translate(flags, find_machine(flags));
-  if (place_in_job().rank == 0 && !flags.evaluate) {  // they are about workers and batches
+  if (own_node(translation) == 0 && !flags.evaluate) {  // they are about workers and batches
     for (const std::string& line : translation.notes) fmt::print(stderr, "{}\n", line);
   }
   std::vector<std::string> opening = imagenet_opening(flags, translation);
@@ -316,11 +331,19 @@ int run_imagenet(const ImagenetCommand& command, const std::vector<std::string>&
     request.resume = resumed.run.string();
   }
   if (command.explain) {
-    explain(command, config, changed);
+    explain(command, translation, config, changed);
     return 0;
   }
-  if (flags.evaluate) return evaluate_only(flags, config, resumed, opening);
+  if (flags.evaluate) {
+    if (own_node(translation) > 0) return 0;  // the first one evaluates
+    return evaluate_only(flags, config, resumed, opening);
+  }
 
+  if (translation.nodes > 1) {
+    request.processes = translation.nodes;
+    request.process = translation.node;
+  }
+  request.flag_names = imagenet_flag_names();
   request.name = command.name;
   request.runs_dir = command.runs_dir;
   request.make_progress = [&](const RunConfig& final_config, Step) {

@@ -2,9 +2,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <charconv>
+#include <thread>
 
 #include "apps/environment.h"
+#include "apps/host_workers.h"
 #include "apps/serving.h"
 #include "compressors/registry.h"
 #include "core/error.h"
@@ -13,6 +16,7 @@
 #include "launch/environment.h"
 #include "launch/lone_job.h"
 #include "methods/update_method.h"
+#include "network/address.h"
 #include "topology/registry.h"
 
 namespace cohort {
@@ -35,7 +39,7 @@ void check_names(const RunConfig& config) {
 
 std::unique_ptr<Job> join_job(RunConfig& config, const JobPlace& place) {
   if (config.engine == "auto") config.engine = default_engine();
-  engines().find(config.engine);
+  check_engine(config.engine);
   const int processes = launched_processes();
   if (processes > 1 && (config.engine == "threads" || config.engine == "nccl")) {
     throw ConfigError("--engine " + config.engine +
@@ -70,7 +74,8 @@ std::unique_ptr<Job> join_job(RunConfig& config, const JobPlace& place) {
     for (const std::string& address : place.addresses) {
       options.addresses.push_back(parse_address(address));
     }
-    if (!place.addresses.empty()) {  // started by hand, one after another
+    options.processes = place.processes;
+    if (!place.addresses.empty() || place.processes > 0) {  // started by hand, one after another
       options.process = place.process;
       options.start_timeout =
           std::chrono::duration_cast<std::chrono::milliseconds>(patience(config));
@@ -106,10 +111,33 @@ std::unique_ptr<Job> join_servers(RunConfig& config, bool launched) {
   }
   config.engine = "threads";
   const auto workers = static_cast<int>(config.workers);
-  return make_lone_job(static_cast<Rank>(config.rank), workers, launched ? workers : 1);
+  const std::vector<Address> servers = parse_addresses(config.servers);
+  // What only this host can reach has all its workers here.
+  const bool all_here =
+      launched || std::all_of(servers.begin(), servers.end(), is_of_this_host_alone);
+  const auto rank = static_cast<Rank>(config.rank);
+  const int here =
+      all_here ? workers : workers_on_this_host(find_job_name(config.job) + config.servers, rank);
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (!all_here && here > 1 && config.threads == 0) {
+    fmt::print(
+        stderr,
+        "cohort: {} workers of this job are on this host of {} cores: for an even share start "
+        "each with --threads {}\n",
+        here, cores, std::max(1, cores / here));
+  }
+  return make_lone_job(rank, workers, here);
 }
 
-void check_method_suits(const RunConfig& config, const Job& job) {
+void check_method_suits(const RunConfig& config, const Job& job, const std::string& resumed) {
+  if (config.method == "local" && job.size() > 1 && !resumed.empty()) {
+    throw ConfigError(fmt::format(
+        "the run {0} trains one worker alone (--method local), which cannot change when it is "
+        "resumed: leave out --workers, or start a run of {1} workers from its weights:\n"
+        "  cohort export {0} --which latest -o model.safetensors\n"
+        "  cohort train --init model.safetensors --method all-reduce --workers {1} ...",
+        resumed, job.size()));
+  }
   if (config.method == "local" && job.size() > 1) {
     throw ConfigError("--method local trains one worker alone, but there are " +
                       std::to_string(job.size()) + ": give --method all-reduce");

@@ -17,6 +17,7 @@ void check_names(const RunConfig& config);
 // As in TrainRequest.
 struct JobPlace {
   std::vector<std::string> addresses = {};
+  int processes = 0;
   int process = 0;
   bool rejoin = false;
   std::vector<std::string> rejoin_at = {};
@@ -34,7 +35,8 @@ std::optional<int> servers_to_start(const RunConfig& config);
 // by `cohort launch`, all on this host.
 std::unique_ptr<Job> join_servers(RunConfig& config, bool launched);
 
-// Throws ConfigError when the method cannot work in such a job.
-void check_method_suits(const RunConfig& config, const Job& job);
+// Throws ConfigError when the method cannot work in such a job. `resumed`: the run that goes on, or
+// "".
+void check_method_suits(const RunConfig& config, const Job& job, const std::string& resumed = "");
 
 }  // namespace cohort

@@ -194,6 +194,22 @@ int run_with_launcher(const LaunchRequest& request, bool dry_run) {
   return result;
 }
 
+void mark_launched_command(const CLI::App& program, std::vector<std::string>& words) {
+  if (words.empty() || words.front() != "launch") return;
+  const CLI::App* launch = program.get_subcommand("launch");
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--") return;
+    if (!words[i].starts_with('-')) {
+      words.insert(words.begin() + static_cast<std::ptrdiff_t>(i), "--");
+      return;
+    }
+    const CLI::Option* flag = launch->get_option_no_throw(words[i]);
+    const bool own_value = words[i].find('=') != std::string::npos || !words[i].starts_with("--");
+    if (flag == nullptr && !own_value) return;  // the parser says that there is none such
+    if (flag != nullptr && flag->get_expected_min() > 0) ++i;
+  }
+}
+
 namespace {
 
 int run_launch(const Flags& flags) {
@@ -238,7 +254,7 @@ void add_launch(CLI::App& program, Invocation& invocation) {
   command->add_option("--agent", request.agent, "what reaches another host instead of ssh");
   command->add_flag("--oversubscribe", request.oversubscribe, "allow more processes than slots");
   command->add_flag("--dry-run", flags->dry_run, "print the launcher's command and do nothing");
-  command->add_option("command", request.arguments, "after --: train and its flags")->required();
+  command->add_option("command", request.arguments, "train and its flags")->required();
   command->footer(
       "Examples:\n"
       "  cohort launch -n 2 -- train --model resnet20 --method all-reduce\n"

@@ -1,6 +1,10 @@
 // Starting a job's processes with mpirun or srun, behind `cohort launch` and the dialects.
 #pragma once
 
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
 #include "launch/mpirun.h"
 
 namespace cohort {
@@ -9,5 +13,9 @@ namespace cohort {
 // went wrong, and returns the exit status. `dry_run`: prints the launcher's command only. Throws
 // what launch_command() throws.
 int run_with_launcher(const LaunchRequest& request, bool dry_run);
+
+// Puts `--` before the command of `launch -n 2 train --lr 1`, whose flags are not ours. `words` is
+// all that follows the program's name.
+void mark_launched_command(const CLI::App& program, std::vector<std::string>& words);
 
 }  // namespace cohort

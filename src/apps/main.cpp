@@ -2,13 +2,19 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <utility>
 
+#include "apps/argparse_habits.h"
 #include "apps/command.h"
+#include "apps/launch.h"
+#include "apps/memory.h"
+#include "apps/usage.h"
 #include "apps/version.h"
 #include "core/error.h"
-#include "core/text.h"
+#include "core/exit_status.h"
 #include "engine/host_memory.h"
 #ifdef COHORT_WITH_MPI
 #include "launch/mpi_job.h"
@@ -18,48 +24,7 @@ namespace cohort {
 namespace {
 
 constexpr int kFailed = 1;
-constexpr int kBadUsage = 2;
-
-// The command the user chose, or the program itself.
-const CLI::App& innermost(const CLI::App& app) {
-  const auto chosen = app.get_subcommands();
-  return chosen.empty() ? app : innermost(*chosen.front());
-}
-
-std::vector<std::string> flags_of(const CLI::App& app) {
-  std::vector<std::string> flags;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-  }
-  return flags;
-}
-
-std::vector<std::string> commands_of(const CLI::App& app) {
-  std::vector<std::string> commands;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    commands.push_back(command->get_name());
-  }
-  return commands;
-}
-
-// What to tell about arguments that nobody asked for: the nearest that exists.
-std::string explain(const CLI::ParseError& error, const CLI::App& program) {
-  const CLI::App& command = innermost(program);
-  for (const std::string& extra : program.remaining(true)) {
-    if (extra.rfind("--", 0) == 0) {
-      const std::string flag = extra.substr(0, extra.find('='));
-      const std::string guess = nearest(flag, flags_of(command));
-      return "unknown flag " + flag + (guess.empty() ? "" : "; did you mean " + guess + "?");
-    }
-    if (!commands_of(command).empty()) return unknown_name("command", extra, commands_of(command));
-  }
-  return error.what();
-}
-
-std::string usage_of(const CLI::App& app) {
-  const CLI::App* parent = app.get_parent();
-  return (parent == nullptr ? "" : usage_of(*parent) + " ") + app.get_name();
-}
+constexpr const char* kDialects[] = {"imagenet", "mnist", "swamp", "dist_train", "choco"};
 
 // A stream that was closed for us must not become the first file we open.
 void open_standard_streams() {
@@ -71,6 +36,7 @@ void open_standard_streams() {
 int run(int argc, char** argv) {
   CLI::App program("Trains neural networks with every way of keeping many workers in step.",
                    "cohort");
+  program.formatter(make_help_formatter());  // before the commands, which take it over
   program.require_subcommand(1);
   program.set_version_flag("--version", version_text());
   program.footer("Each command has its own --help. Start with: cohort train");
@@ -95,18 +61,33 @@ int run(int argc, char** argv) {
   add_mnist(program, invocation);
   add_dist_train(program, invocation);
   add_choco(program, invocation);
+  add_help(program);
   if (argc == 1) {
     std::fputs(program.help().c_str(), stderr);
-    return kBadUsage;
+    return kExitBadUsage;
+  }
+  std::vector<std::string> words(argv + 1, argv + argc);
+  for (const char* name : kDialects) {
+    CLI::App& command = *program.get_subcommand(name);
+    take_last_of_repeated(command);
+    if (words.front() == name) words = with_whole_flags(command, std::move(words));
   }
   try {
-    program.parse(argc, argv);
+    mark_launched_command(program, words);
+    std::reverse(words.begin(), words.end());  // as the parser wants them
+    program.parse(std::move(words));
   } catch (const CLI::Success& success) {  // --help, --version
     return program.exit(success);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "cohort: %s\nTry: %s --help\n", explain(error, program).c_str(),
-                 usage_of(innermost(program)).c_str());
-    return kBadUsage;
+    std::fprintf(stderr, "cohort: %s\nTry: %s --help\n", explain_usage(error, program).c_str(),
+                 full_name(innermost(program)).c_str());
+    return kExitBadUsage;
+  } catch (const ConfigError& error) {
+    throw ConfigError(in_own_flags(error.what(), program));
+  } catch (const std::exception& error) {
+    if (const auto text = out_of_memory_text(error)) throw RunError(in_own_flags(*text, program));
+    if (dynamic_cast<const RunError*>(&error) == nullptr) throw;
+    throw RunError(in_own_flags(error.what(), program));
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw RunError("the output could not be written");
@@ -124,7 +105,10 @@ int guarded_run(int argc, char** argv) {
     return cohort::run(argc, argv);
   } catch (const cohort::ConfigError& error) {
     std::fprintf(stderr, "cohort: %s\n", error.what());
-    return cohort::kBadUsage;
+    return cohort::kExitBadUsage;
+  } catch (const cohort::InterruptedError& error) {
+    std::fprintf(stderr, "cohort: %s\n", error.what());
+    return cohort::kExitInterrupted;
   } catch (const c10::Error& error) {
     std::fprintf(stderr, "cohort: libtorch: %s\n", error.what_without_backtrace());
   } catch (const std::exception& error) {

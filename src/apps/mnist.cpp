@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "apps/command.h"
+#include "apps/environment.h"
 #include "apps/serving.h"
 #include "apps/training.h"
 #include "core/clock.h"
@@ -16,7 +17,7 @@
 namespace cohort {
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kMnistExample =
     R"(Example, as the original's guide has it but for the program's name:
 
     cohort mnist --ps_hosts=10.10.10.94:2222 --worker_hosts=10.10.10.191:2222 \
@@ -35,6 +36,7 @@ struct MnistCommand {
   }
 
   MnistFlags flags;
+  CLI::Option* data_dir = nullptr;
   std::string logs_path = "/tmp/mnist/1";
   std::string name;
   std::string state_dir;
@@ -54,8 +56,9 @@ struct MnistCommand {
   }
 
   void add_training(CLI::App& app) {
-    app.add_option("--data_dir", flags.data_dir, "where to look for MNIST first")
-        ->capture_default_str();
+    data_dir = app.add_option("--data_dir", flags.data_dir,
+                              "where MNIST is; the usual places if not given and not there")
+                   ->capture_default_str();
     app.add_option("--logs_path", logs_path, "where the run directory is made")
         ->capture_default_str();
     app.add_option("--batch_size", flags.batch_size, "images a step of one worker")
@@ -117,6 +120,7 @@ ServeRequest serve_request(const MnistCommand& command, const MnistTranslation& 
   request.workers = translation.workers;
   request.job = find_job_name(translation.config.job);
   request.state_dir = command.state_dir;
+  request.flag_names = mnist_flag_names();
   request.idle_exit = std::chrono::milliseconds(static_cast<std::int64_t>(command.idle_exit * 1e3));
   return request;
 }
@@ -144,7 +148,9 @@ int serve(const MnistCommand& command, const MnistTranslation& translation) {
 }
 
 int run_mnist(const MnistCommand& command, const std::vector<std::string>& arguments) {
-  const MnistTranslation translation = translate(command.flags, variable("TF_CONFIG"));
+  MnistFlags flags = command.flags;
+  if (command.data_dir->empty()) flags.data_dir = default_data_dir(flags.data_dir);
+  const MnistTranslation translation = translate(flags, variable("TF_CONFIG"));
   for (const std::string& line : translation.notes) fmt::print(stderr, "{}\n", line);
   if (command.explain) {
     explain(command, translation);
@@ -155,6 +161,7 @@ int run_mnist(const MnistCommand& command, const std::vector<std::string>& argum
   request.runs_dir = command.logs_path;
   request.name = command.name;
   request.wait_for_others = false;
+  request.flag_names = mnist_flag_names();
   const Clock::time_point began = Clock::now();
   request.make_progress = [began](const RunConfig&, Step) {
     return make_mnist_progress(stdout, stderr,
@@ -169,7 +176,7 @@ int run_mnist(const MnistCommand& command, const std::vector<std::string>& argum
 void add_mnist(CLI::App& program, Invocation& invocation) {
   CLI::App* command = program.add_subcommand(
       "mnist", "Train as TensorFlow's ps/worker MNIST example does, with its flags and its output");
-  command->footer(kExample);
+  command->footer(kMnistExample);
   auto parsed = std::make_shared<MnistCommand>(*command);
   command->callback(
       [parsed, &invocation] { invocation.exit_status = run_mnist(*parsed, invocation.arguments); });

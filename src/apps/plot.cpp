@@ -61,7 +61,9 @@ CurveOptions options_for(const std::vector<RunRecords>& runs, const PlotFlags& f
 void run_plot(const PlotFlags& flags) {
   check_flags(flags);
   std::vector<RunRecords> runs;
-  for (const std::string& folder : flags.runs) runs.push_back(read_run(folder));
+  for (const auto& folder : jobs_among({flags.runs.begin(), flags.runs.end()})) {
+    runs.push_back(read_run(folder));
+  }
   const CurveOptions options = options_for(runs, flags);
   const LearningCurves curves = learning_curves(runs, options);
   for (const std::string& note : curves.notes) fmt::print(stderr, "note: {}\n", note);

@@ -5,9 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "apps/data_description.h"
+#include "apps/environment.h"
 #include "core/error.h"
 #include "data/text_sets.h"
 #include "engine/assemble.h"
+#include "network/identity.h"
+#include "storage/worker_folder.h"
 
 namespace cohort {
 namespace {
@@ -21,7 +25,7 @@ OrderStart order_start(const nlohmann::json& engine, const RunConfig& config) {
     return OrderStart{numbers.at(0), numbers.at(1), numbers.at(2)};
   };
   const nlohmann::json order = engine.value("order", nlohmann::json());
-  if (order.is_null()) return {};
+  if (order.is_null()) return {.epoch = config.start_epoch};
   const std::int64_t batch = order.at("batch_of_all");
   if (batch == batch_of_all(config, static_cast<int>(config.workers))) {
     return start_from(order.at("started_at"));
@@ -45,6 +49,15 @@ nlohmann::json to_json(const ResumePoint& point) {
           {"source", point.source}};
 }
 
+// Those of `before` that have another value in `now`.
+nlohmann::json different_settings(const nlohmann::json& before, const nlohmann::json& now) {
+  nlohmann::json different = nlohmann::json::object();
+  for (const auto& [name, value] : before.items()) {
+    if (now.value(name, nlohmann::json()) != value) different[name] = value;
+  }
+  return different;
+}
+
 }  // namespace
 
 std::optional<ResumePoint> resume_point_from(const std::string& text) {
@@ -57,11 +70,49 @@ std::optional<ResumePoint> resume_point_from(const std::string& text) {
                      document.at("source")};
 }
 
-RunFiles open_run(const RunConfig& config, const TrainRequest& request) {
+namespace {
+
+// Whether the run at `path` is that of the first worker of this one's job.
+bool is_first_of_job(const fs::path& path, const RunConfig& own) {
+  try {
+    const RunConfig first = read_run_config(path);
+    return first.rank == 0 && first.method == own.method && first.workers == own.workers &&
+           first.servers == own.servers && first.job == own.job;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// For a worker that is a process of its own: after the first one's run, which may be there already
+// or still take that number.
+std::string next_worker_name(const fs::path& runs, const std::string& stem,
+                             const RunConfig& config) {
+  for (int number = 1;; ++number) {
+    const fs::path first = runs / RunDirectory::numbered(stem, number);
+    const fs::path own = worker_folder(first, static_cast<Rank>(config.rank));
+    if (fs::exists(own)) continue;
+    if (!fs::exists(first) || is_first_of_job(first, config)) return own.filename().string();
+  }
+}
+
+}  // namespace
+
+fs::path own_run(const fs::path& run, std::int64_t rank) {
+  const std::int64_t saved = rank < 0 ? rank : read_run_config(run).rank;
+  if (saved == rank || saved < 0) return run;
+  const auto named = parse_worker_folder(run);
+  return worker_folder(named && named->rank == saved ? named->run : run, static_cast<Rank>(rank));
+}
+
+RunFiles open_run(const RunConfig& config, const TrainRequest& request,
+                  const nlohmann::json& run_json) {
   if (request.resume.empty()) {
     if (request.make_room) request.make_room();
-    RunDirectory run =
-        RunDirectory::create(request.runs_dir, request.name, config.model + "-" + config.data);
+    const std::string stem = config.model + "-" + config.data;
+    const std::string name = request.name.empty() && config.rank > 0
+                                 ? next_worker_name(request.runs_dir, stem, config)
+                                 : request.name;
+    RunDirectory run = RunDirectory::create(request.runs_dir, name, stem, run_json);
     CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
     return {std::move(run), std::move(checkpoints), {}, {}};
   }
@@ -87,9 +138,7 @@ namespace {
 std::optional<RunDirectory> open_or_make(const fs::path& place, const nlohmann::json& document) {
   try {
     if (!fs::exists(place / "run.json")) {
-      RunDirectory made = RunDirectory::create(place.parent_path(), place.filename().string(), "");
-      made.write_run_json(document);
-      return made;
+      return RunDirectory::create(place.parent_path(), place.filename().string(), "", document);
     }
     const std::string id = document.at("id");
     if (read_run_json(place).value("id", "") != id) return std::nullopt;
@@ -138,6 +187,32 @@ std::string resume_text(const RunFiles& files, const RunConfig& config) {
   } catch (const nlohmann::json::exception& error) {
     throw FileError(checkpoint.folder.string() + ": its manifest is damaged: " + error.what());
   }
+}
+
+nlohmann::json run_document(const RunConfig& config, const nlohmann::json& asked,
+                            const Model& model, const DataSplits& data,
+                            const std::vector<std::string>& arguments) {
+  const WorkerPlace first{0, static_cast<int>(config.workers), 0};
+  return {{"id", to_text(random_job_id())},
+          {"config", to_json(config)},
+          {"asked", different_settings(asked, to_json(config))},
+          {"steps_per_epoch", sample_order(config, *data.train, first).steps_per_epoch()},
+          {"command", arguments},
+          {"resumed_by", nlohmann::json::array()},
+          {"host", describe_host()},
+          {"model", {{"parameters", model.store().numel()}}},
+          {"data", describe_data(data)}};
+}
+
+nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
+                                const DataSplits& data, const std::vector<std::string>& arguments) {
+  nlohmann::json document = read_run_json(run);
+  require_data_of_run(run, document, data);
+  if (!document.contains("id")) document["id"] = to_text(random_job_id());
+  document["config"] = to_json(config);
+  document["resumed_by"].push_back(arguments);
+  document["host"] = describe_host();
+  return document;
 }
 
 }  // namespace cohort

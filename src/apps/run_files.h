@@ -24,8 +24,16 @@ struct RunFiles {
   std::vector<std::string> notes;              // for the user
 };
 
-// Makes the folder, or opens that of the run that goes on. Throws ConfigError, FileError.
-RunFiles open_run(const RunConfig& config, const TrainRequest& request);
+// The run that worker `rank` goes on with when a job's, or one of its workers', is given: where
+// each worker is a process of its own, each has a folder (storage/worker_folder.h). `run` itself
+// where `rank` is negative. Throws ConfigError when it is none.
+std::filesystem::path own_run(const std::filesystem::path& run, std::int64_t rank);
+
+// Makes the folder with `run_json` in it, or opens that of the run that goes on. A worker that is a
+// process of its own, and is given no name, is named after the first one's folder. Throws
+// ConfigError, FileError.
+RunFiles open_run(const RunConfig& config, const TrainRequest& request,
+                  const nlohmann::json& run_json);
 
 // Opens the folder of a run that its first process can no longer keep, where `path` is it: its
 // run.json has the id of `document`. Where it is not to be had (another host, or a process that was
@@ -38,5 +46,13 @@ RunFiles take_over_run(const std::filesystem::path& path, const std::string& who
 // Where the run stands, for all processes; empty when it starts at its beginning. And back.
 std::string resume_text(const RunFiles& files, const RunConfig& config);
 std::optional<ResumePoint> resume_point_from(const std::string& text);
+
+// The run.json of a run that begins. `asked`: the settings before any was found out.
+nlohmann::json run_document(const RunConfig& config, const nlohmann::json& asked,
+                            const Model& model, const DataSplits& data,
+                            const std::vector<std::string>& arguments);
+// Of one that goes on: its first command stays, the data must be the same.
+nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
+                                const DataSplits& data, const std::vector<std::string>& arguments);
 
 }  // namespace cohort

@@ -1,4 +1,4 @@
-// What a run came to, for people and for programs.
+// What a run is and what it came to, for people and for programs.
 #pragma once
 
 #include <cstdio>
@@ -6,7 +6,10 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "config/run_config.h"
+#include "data/registry.h"
 #include "engine/trainer.h"
+#include "metrics/run_totals.h"
 
 namespace cohort {
 
@@ -16,10 +19,26 @@ std::string late_text(const std::vector<Lateness>& late, Step steps, double seco
 
 std::string with_commas(std::int64_t number);
 
-// The content of summary.json.
-nlohmann::json summarize(const TrainingOutcome& outcome, const std::filesystem::path& run);
+// What is about to be trained, on what, how and where to, on the error stream.
+void announce_run(const RunConfig& config, std::int64_t parameters, const DataSplits& data,
+                  const std::filesystem::path& run);
 
-void print_summary(std::FILE* out, const TrainingOutcome& outcome,
-                   const std::filesystem::path& run);
+// The content of summary.json. `totals`: of this sitting's records.
+nlohmann::json summarize(const TrainingOutcome& outcome, const RunTotals& totals,
+                         const std::filesystem::path& run);
+
+// The setting that says how long a run goes on: "--epochs" or "--iterations".
+std::string length_flag(const RunConfig& config);
+
+// For a run that had nothing left to do when it was resumed: why, and how to go on nevertheless.
+std::string already_done_text(const TrainingOutcome& outcome, const RunConfig& config,
+                              const std::string& run);
+
+// How to go on; nothing of a run that was not interrupted.
+void print_interruption(std::FILE* out, const TrainingOutcome& outcome,
+                        const std::filesystem::path& run);
+// `workers`: of the whole job.
+void print_summary(std::FILE* out, const TrainingOutcome& outcome, const RunTotals& totals,
+                   int workers, const std::filesystem::path& run);
 
 }  // namespace cohort

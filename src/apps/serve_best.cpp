@@ -16,7 +16,7 @@
 namespace cohort {
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kServeBestExample =
     R"(Example:
 
     cohort serve-best --method swamp --data mnist --workers 2 --listen 127.0.0.1:7000 &
@@ -63,12 +63,11 @@ RunDirectory open_server_run(const ServeBestCommand& command, const RunConfig& c
   if (!name.empty() && std::filesystem::exists(path / "run.json") && !command.state_dir.empty()) {
     return RunDirectory::open(path);
   }
-  RunDirectory run = RunDirectory::create(command.runs_dir, name, "swamp-server");
-  run.write_run_json({{"config", to_json(config)},
-                      {"command", arguments},
-                      {"resumed_by", nlohmann::json::array()},
-                      {"host", describe_host()}});
-  return run;
+  return RunDirectory::create(command.runs_dir, name, "swamp-server",
+                              {{"config", to_json(config)},
+                               {"command", arguments},
+                               {"resumed_by", nlohmann::json::array()},
+                               {"host", describe_host()}});
 }
 
 // Until the last model that a server before this one dumped.
@@ -95,6 +94,7 @@ int serve_best(const ServeBestCommand& command, const std::vector<std::string>& 
     options.root = run->path() / kDumpFolder;
     options.earlier_seconds = earlier;
     options.keep = config.keep_dumps;
+    options.drop_when_slow = config.dump_drop;
     options.note = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
     dumps = std::make_unique<DumpWriter>(std::move(options));
   }
@@ -133,7 +133,7 @@ int serve_best(const ServeBestCommand& command, const std::vector<std::string>& 
 void add_serve_best(CLI::App& program, Invocation& invocation) {
   CLI::App* command = program.add_subcommand(
       "serve-best", "Be the best-model server of --method swamp for workers elsewhere");
-  command->footer(kExample);
+  command->footer(kServeBestExample);
   auto parsed = std::make_shared<ServeBestCommand>(*command);
   command->callback([parsed, &invocation] {
     invocation.exit_status = serve_best(*parsed, invocation.arguments);

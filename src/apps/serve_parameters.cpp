@@ -6,7 +6,7 @@
 namespace cohort {
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kServeParametersExample =
     R"(Example:
 
     cohort serve-parameters --listen 127.0.0.1:7000 &
@@ -20,7 +20,7 @@ The workers bring the model and all settings. The server ends when they are done
 void add_serve_parameters(CLI::App& program, Invocation& invocation) {
   CLI::App* command =
       program.add_subcommand("serve-parameters", "Be a parameter server for workers elsewhere");
-  command->footer(kExample);
+  command->footer(kServeParametersExample);
   struct Flags {
     ServeRequest request;
     std::string listen = "127.0.0.1:0";

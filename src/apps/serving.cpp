@@ -141,9 +141,17 @@ int serve_parameters(const ServeRequest& request) {
   options.state_dir = request.state_dir;
   options.workers = request.workers;
   options.log = [&](const std::string& line) {
-    if (!request.quiet) fmt::print(stderr, "server {}: {}\n", request.index, line);
+    if (request.quiet) return;
+    fmt::print(stderr, "server {}: {}\n", request.index, in_words_of(request.flag_names, line));
   };
-  ServerProcess server(std::move(options));
+  const auto begin = [&] {
+    try {
+      return ServerProcess(std::move(options));
+    } catch (const ConfigError& error) {
+      throw ConfigError(in_words_of(request.flag_names, error.what()));
+    }
+  };
+  ServerProcess server = begin();
   fmt::print(stderr, "listening {}\n", server.address().text());
   watch_signals();
   const ServerReport report = server.run(stop_requested());

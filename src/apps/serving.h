@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/run_config.h"
+#include "dialects/flag_names.h"
 #include "network/address.h"
 #include "network/credentials.h"
 #include "network/identity.h"
@@ -22,8 +23,9 @@ struct ServeRequest {
   Credentials credentials = {};
   std::filesystem::path state_dir = {};  // for snapshots; empty: what is lost in a crash is lost
   std::chrono::milliseconds idle_exit = std::chrono::minutes(10);  // without any worker
-  bool json = false;                                               // the summary on standard output
-  bool quiet = false;                                              // nothing but warnings
+  FlagNames flag_names = {};  // of a dialect, for what is wrong with a worker's settings
+  bool json = false;          // the summary on standard output
+  bool quiet = false;         // nothing but warnings
 };
 
 // Serves until all workers are done, or none is there for idle_exit, or a signal comes. Returns

@@ -6,10 +6,12 @@
 
 #include "apps/command.h"
 #include "apps/config_flags.h"
+#include "apps/data_description.h"
 #include "apps/environment.h"
 #include "apps/job_choice.h"
 #include "apps/run_summary.h"
 #include "core/clock.h"
+#include "core/exit_status.h"
 #include "core/text.h"
 #include "engine/assemble.h"
 #include "engine/run_directory.h"
@@ -17,8 +19,6 @@
 
 namespace cohort {
 namespace {
-
-constexpr int kInterrupted = 130;
 
 struct SimulateCommand {
   explicit SimulateCommand(CLI::App& command) : flags(command) {
@@ -101,11 +101,10 @@ int run_simulate(const SimulateCommand& command, const std::vector<std::string>&
         "cohort simulate computes on this machine's cores: leave out --engine and "
         "--device");
   }
-  const auto data = open_data(config, data_search_path());
+  const auto data = open_announced_data(config);
   Simulation simulation(config, *data);
-  RunDirectory run =
-      RunDirectory::create(command.runs_dir, command.name, config.model + "-" + config.data);
-  run.write_run_json(
+  RunDirectory run = RunDirectory::create(
+      command.runs_dir, command.name, config.model + "-" + config.data,
       {{"config", to_json(config)},
        {"steps_per_epoch", simulation.steps_per_epoch()},
        {"command", arguments},
@@ -145,7 +144,7 @@ int run_simulate(const SimulateCommand& command, const std::vector<std::string>&
   fmt::print(stderr, "memory   {} MB at most, of which {} MB are the models\n",
              with_commas(peak_bytes() / 1000000),
              with_commas(config.workers * simulation.parameters() * 4 / 1000000));
-  return interrupted ? kInterrupted : 0;
+  return interrupted ? kExitInterrupted : 0;
 }
 
 }  // namespace

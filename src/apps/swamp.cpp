@@ -13,7 +13,7 @@
 namespace cohort {
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kSwampExample =
     R"(Example, the experiment's steps as its guide has them but for the program's name:
 
     cohort swamp train --trainer-number 2 --pull-probability 0.5 --loss-sample-interval 10 \
@@ -24,8 +24,6 @@ constexpr const char* kExample =
     cohort swamp pdf
 
 or all of it for a grid of settings: cohort swamp batch -t 1 2 4 -p 0 0.5 1)";
-
-constexpr const char* kOurs = "Ours";
 
 // The flags of train.py.
 struct TrainFlags {
@@ -67,22 +65,22 @@ struct TrainFlags {
                    "MNISTNet, CIFAR10Net or resnet18 [what suits the data]");
     app.add_option("--use-gpu", use_gpu, "true or false")->capture_default_str();
     app.add_option("--training-data-dir", flags.training_data_dir,
-                   "where to look for the data first");
+                   "where the data are [the usual places]");
     app.add_option("--validation-data-dir", validation_data_dir,
                    "the same folder: a data set's own test files are used");
     app.add_option("--validation-size", flags.validation_size,
                    "server validated: training images kept apart for comparing models")
         ->capture_default_str()
-        ->group(kOurs);
+        ->group(kOwnFlags);
     app.add_option("--keep-dumps", flags.keep_dumps,
                    "most dumps of a trainer, spread over the run; 0: all")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50))
         ->capture_default_str()
-        ->group(kOurs);
+        ->group(kOwnFlags);
     app.add_option("--threads", flags.threads, "compute threads of a trainer; 0: choose")
         ->check(CLI::Range(0, 4096))
         ->capture_default_str()
-        ->group(kOurs);
+        ->group(kOwnFlags);
   }
 
   void add_single(CLI::App& app) {
@@ -102,9 +100,9 @@ struct TrainFlags {
     app.add_option("--swamp-server", flags.swamp_server,
                    "fifo, latest or validated [validated]: how the best model is chosen")
         ->check(CLI::IsMember({"fifo", "latest", "validated"}))
-        ->group(kOurs);
+        ->group(kOwnFlags);
     app.add_flag("--explain", explain, "print what it trains as a native command, and end")
-        ->group(kOurs);
+        ->group(kOwnFlags);
   }
 
   void complete() {
@@ -131,7 +129,7 @@ void add_eval_options(CLI::App& app, SwampEvalRequest& request) {
                  "models evaluated at a time; 0: one for each core")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
-  app.add_option("--eval-data-dir", request.data_dir, "where to look for the data first");
+  app.add_option("--eval-data-dir", request.data_dir, "where the data are [as in training]");
 }
 
 void add_train_command(CLI::App& parent, Invocation& invocation) {
@@ -198,8 +196,8 @@ void add_plot_commands(CLI::App& parent, Invocation& invocation) {
   CLI::App* pdf = parent.add_subcommand("pdf", "Merge the curves of all jobs into one PDF file");
   pdf->add_option("--job-root-dir", flags->root, "where the jobs' folders are")
       ->capture_default_str()
-      ->group(kOurs);
-  pdf->add_option("-o,--out", flags->out, "the file")->capture_default_str()->group(kOurs);
+      ->group(kOwnFlags);
+  pdf->add_option("-o,--out", flags->out, "the file")->capture_default_str()->group(kOwnFlags);
   pdf->callback(
       [flags, &invocation] { invocation.exit_status = merge_swamp_jobs(flags->root, flags->out); });
 }
@@ -222,7 +220,7 @@ void add_batch_command(CLI::App& parent, Invocation& invocation) {
       ->add_option("--swamp-server", flags->grid.servers,
                    "fifo, latest, validated: one or more [validated]")
       ->check(CLI::IsMember({"fifo", "latest", "validated"}))
-      ->group(kOurs);
+      ->group(kOwnFlags);
   command->add_option("--seed", flags->grid.seeds, "one or more [1]");
   command
       ->add_option("--delete-job-data", flags->delete_job_data,
@@ -245,7 +243,7 @@ void add_batch_command(CLI::App& parent, Invocation& invocation) {
 void add_swamp(CLI::App& program, Invocation& invocation) {
   CLI::App* command = program.add_subcommand(
       "swamp", "The Swamp experiment: trainers that compete, with its five commands");
-  command->footer(kExample);
+  command->footer(kSwampExample);
   command->require_subcommand(1);
   add_train_command(*command, invocation);
   add_eval_command(*command, invocation);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <tuple>
 
+#include "apps/data_description.h"
 #include "apps/dump_scoring.h"
 #include "apps/environment.h"
 #include "apps/training.h"
@@ -45,14 +46,14 @@ void remove_former_job(const fs::path& folder) {
   discard_folder(folder);
 }
 
-struct Job {
+struct SwampFolder {
   fs::path folder;
   SwampMeta meta;
 };
 
 // The jobs below `root`, by trainers, probability and name. Folders that are none are named.
-std::vector<Job> find_jobs(const std::string& root, const std::string& only = "") {
-  std::vector<Job> jobs;
+std::vector<SwampFolder> find_jobs(const std::string& root, const std::string& only = "") {
+  std::vector<SwampFolder> jobs;
   std::error_code error;
   for (fs::directory_iterator entry(root, error), end; !error && entry != end;
        entry.increment(error)) {
@@ -74,7 +75,7 @@ std::vector<Job> find_jobs(const std::string& root, const std::string& only = ""
                                 root + "` makes one"
                           : "there is no job " + only + " in " + root);
   }
-  std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
+  std::sort(jobs.begin(), jobs.end(), [](const SwampFolder& a, const SwampFolder& b) {
     return std::tuple(a.meta.trainers, a.meta.pull_probability, a.folder) <
            std::tuple(b.meta.trainers, b.meta.pull_probability, b.folder);
   });
@@ -88,7 +89,7 @@ std::string title_of(const RunRecords& run) {
 }
 
 // The experiment's two axes: test loss and accuracy of all dumped models over time.
-LearningCurves figure_of(const Job& job) {
+LearningCurves figure_of(const SwampFolder& job) {
   const RunRecords run = read_run(job.folder);
   LearningCurves curves = dump_curves(run, title_of(run));
   curves.figure.size.width = std::max(curves.figure.size.width, kRoomForTheTitle);
@@ -154,7 +155,7 @@ std::vector<SwampTrainRequest> jobs_of(const SwampGrid& grid, const SwampTrainRe
 // All that is known of the jobs, as far as this build can write it.
 void write_reports(const std::string& root) {
   std::vector<RunRecords> runs;
-  for (const Job& job : find_jobs(root)) runs.push_back(read_run(job.folder));
+  for (const SwampFolder& job : find_jobs(root)) runs.push_back(read_run(job.folder));
   const Report report = make_report(runs, {});
   for (const char* name : {"report.pdf", "report.html"}) {
     if (name == std::string("report.pdf") && !can_draw_pdf()) continue;
@@ -198,13 +199,13 @@ int evaluate_swamp_jobs(const SwampEvalRequest& request) {
   const Clock::time_point start = Clock::now();
   std::int64_t damaged = 0;
   std::int64_t found = 0;
-  for (const Job& job : find_jobs(request.job_root_dir, request.job_name)) {
+  for (const SwampFolder& job : find_jobs(request.job_root_dir, request.job_name)) {
     RunConfig config = read_run_config(job.folder);
     config.augment = "none";
     config.eval_batch = request.batch_size > 0 ? request.batch_size : kDumpBatch;
     if (!request.data_dir.empty()) config.data_dir = request.data_dir;
     const std::string name = job.folder.filename().string();
-    const auto data = open_data(config, data_search_path());
+    const auto data = open_announced_data(config);
     DumpScoringRequest scoring;
     scoring.jobs = request.concurrency;
     scoring.most_samples = request.max_batch > 0 ? request.max_batch * config.eval_batch : 0;
@@ -234,7 +235,7 @@ int evaluate_swamp_jobs(const SwampEvalRequest& request) {
 
 int plot_swamp_jobs(const std::string& job_root_dir, const std::string& loss_file) {
   std::size_t drawn = 0;
-  for (const Job& job : find_jobs(job_root_dir)) {
+  for (const SwampFolder& job : find_jobs(job_root_dir)) {
     try {
       const LearningCurves curves = figure_of(job);
       for (const std::string& note : curves.notes) fmt::print(stderr, "note: {}\n", note);
@@ -255,7 +256,7 @@ int plot_swamp_jobs(const std::string& job_root_dir, const std::string& loss_fil
 
 int merge_swamp_jobs(const std::string& job_root_dir, const std::string& out) {
   std::vector<Figure> figures;
-  for (const Job& job : find_jobs(job_root_dir)) {
+  for (const SwampFolder& job : find_jobs(job_root_dir)) {
     try {
       figures.push_back(figure_of(job).figure);
     } catch (const ConfigError& error) {

@@ -28,7 +28,7 @@ struct SwampEvalRequest {
   std::int64_t batch_size = 0;  // 0: what is fastest
   std::int64_t max_batch = 0;   // 0: all of the data
   int concurrency = 0;          // models at a time; 0: one for each core
-  std::string data_dir;         // where to look for the data first; empty: as in training
+  std::string data_dir;         // where the data are; empty: as in training
 };
 
 int evaluate_swamp_jobs(const SwampEvalRequest& request);

@@ -118,6 +118,8 @@ void print_weights(const Topology& topology, Step step) {
 
 void print_text(const Topology& topology, const TopologySummary& summary) {
   fmt::print("{} of {}\n", topology.name(), workers(summary.ranks));
+  const std::string remark = remark_on(std::string(topology.name()), topology.size());
+  if (!remark.empty()) fmt::print("  note            {}\n", remark);
   fmt::print("  edges           {}\n", summary.edges);
   fmt::print("  degree          {}{}\n", degree_text(summary),
              topology.changes() ? " at a step" : "");

@@ -4,6 +4,7 @@
 #include "apps/command.h"
 #include "apps/config_flags.h"
 #include "apps/environment.h"
+#include "apps/run_files.h"
 #include "apps/training.h"
 #include "core/error.h"
 #include "core/failpoint.h"
@@ -44,14 +45,22 @@ struct TrainCommand {
   bool quiet = false;
 };
 
-RunConfig resolve_config(const TrainCommand& command) {
+// The folder to go on with; of a job whose workers are processes of their own, this one's.
+std::string folder_to_resume(const TrainCommand& command) {
+  const std::vector<std::string> given = command.flags.given();
+  const bool is_worker = std::find(given.begin(), given.end(), "rank") != given.end();
+  if (command.resume.empty() || !is_worker) return command.resume;
+  return own_run(command.resume, command.flags.resolve().rank).string();
+}
+
+RunConfig resolve_config(const TrainCommand& command, const std::string& resume) {
   if (command.resume.empty()) return command.flags.resolve();
   if (!command.name.empty() || command.flags.config_file_given()) {
     throw ConfigError(
         "--resume takes name and configuration from the run: leave --name and "
         "--config out");
   }
-  const RunConfig before = read_run_config(command.resume);
+  const RunConfig before = read_run_config(resume);
   const RunConfig asked = command.flags.resolve(before);
   for (const ConfigField& field : config_fields()) {
     const std::string& given = field.name;
@@ -83,12 +92,13 @@ int run_train(const TrainCommand& command, const std::vector<std::string>& argum
   TrainRequest request;
   request.name = command.name;
   request.runs_dir = command.runs_dir;
-  request.resume = command.resume;
+  request.resume = folder_to_resume(command);
   request.rejoin = command.rejoin->count() > 0;
   if (!command.rejoin_at.empty()) request.rejoin_at = {command.rejoin_at};
+  request.adapt_momentum = command.resume.empty() && !command.flags.is_set("momentum");
   request.json = command.json;
   request.quiet = command.quiet;
-  return train(resolve_config(command), request, arguments);
+  return train(resolve_config(command, request.resume), request, arguments);
 }
 
 }  // namespace

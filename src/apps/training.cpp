@@ -9,15 +9,19 @@
 #include <thread>
 
 #include "apps/agreement.h"
+#include "apps/command.h"
 #include "apps/data_description.h"
 #include "apps/environment.h"
 #include "apps/job_choice.h"
+#include "apps/memory.h"
 #include "apps/run_files.h"
 #include "apps/run_summary.h"
 #include "apps/server_threads.h"
 #include "apps/serving.h"
 #include "apps/swamp_host.h"
+#include "config/async_momentum.h"
 #include "core/error.h"
+#include "core/exit_status.h"
 #include "core/text.h"
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
@@ -27,12 +31,13 @@
 #include "launch/job.h"
 #include "methods/server_access.h"
 #include "metrics/discard_sink.h"
+#include "metrics/run_totals.h"
+#include "metrics/tee_sink.h"
 #include "network/identity.h"
+#include "storage/worker_folder.h"
 
 namespace cohort {
 namespace {
-
-constexpr int kInterrupted = 130;
 
 // So that the run can be repeated and evaluated from anywhere.
 void make_paths_absolute(RunConfig& config) {
@@ -41,53 +46,13 @@ void make_paths_absolute(RunConfig& config) {
   }
 }
 
-nlohmann::json run_document(const RunConfig& config, const Model& model, const DataSplits& data,
-                            const std::vector<std::string>& arguments) {
-  const WorkerPlace first{0, static_cast<int>(config.workers), 0};
-  return {{"id", to_text(random_job_id())},
-          {"config", to_json(config)},
-          {"steps_per_epoch", sample_order(config, *data.train, first).steps_per_epoch()},
-          {"command", arguments},
-          {"resumed_by", nlohmann::json::array()},
-          {"host", describe_host()},
-          {"model", {{"parameters", model.store().numel()}}},
-          {"data", describe_data(data)}};
-}
-
-// The document of a run that goes on: its first command stays, the data must be the same.
-nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
-                                const DataSplits& data, const std::vector<std::string>& arguments) {
-  nlohmann::json document = read_run_json(run);
-  require_data_of_run(run, document, data);
-  if (!document.contains("id")) document["id"] = to_text(random_job_id());
-  document["config"] = to_json(config);
-  document["resumed_by"].push_back(arguments);
-  document["host"] = describe_host();
-  return document;
-}
-
 std::unique_ptr<Progress> choose_progress(const TrainRequest& request, const RunConfig& config,
-                                          Step steps_per_epoch) {
+                                          Step steps_per_epoch, const TotalsSink& totals) {
   if (request.make_progress) return request.make_progress(config, steps_per_epoch);
   if (request.make_worker_progress) return request.make_worker_progress(0, steps_per_epoch);
   if (request.quiet) return make_quiet_progress(stderr);
-  return is_terminal(stderr) ? make_progress_bar(stderr) : make_plain_progress(stderr);
-}
-
-std::string counted(std::int64_t number, const std::string& noun) {
-  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
-}
-
-void announce(const RunConfig& config, const Model& model, const DataSplits& data,
-              const RunDirectory& run) {
-  fmt::print(stderr, "model    {}: {} parameters\n", config.model,
-             with_commas(model.store().numel()));
-  fmt::print(stderr, "data     {}: {}\n", config.data, data_text(config, data));
-  const std::string workers =
-      config.workers == 1 ? "" : fmt::format(", {} workers by {}", config.workers, config.engine);
-  fmt::print(stderr, "method   {}{} on {}, {}{}\n", config.method, workers, config.device,
-             counted(config.threads, "thread"), config.workers == 1 ? "" : " each");
-  fmt::print(stderr, "run      {}\n", run.path().string());
+  return is_terminal(stderr) ? make_progress_bar(stderr, totals)
+                             : make_plain_progress(stderr, totals);
 }
 
 class Training {
@@ -97,6 +62,16 @@ class Training {
       : config_(config), request_(request), arguments_(arguments), job_(job) {}
 
   int run() {
+    try {
+      return run_to_the_end();
+    } catch (...) {
+      if (files_ && request_.resume.empty()) files_->run.discard_if_unused();
+      throw;
+    }
+  }
+
+ private:
+  int run_to_the_end() {
     Collectives& processes = job_.between_processes();
     const std::string settings = settings_text(config_);
     if (request_.rejoin) {
@@ -104,7 +79,7 @@ class Training {
     } else {
       require_same_settings(processes, config_);
     }
-    check_method_suits(config_, job_);
+    check_method_suits(config_, job_, request_.resume);
     data_ = open_data(config_, data_search_path());
     if (request_.complete) request_.complete(config_, *data_);
     if (request_.rejoin) {
@@ -113,11 +88,13 @@ class Training {
       require_same_data(processes, *data_);
     }
     const auto model = build_model(config_, *data_->train, InitialWeights::kLater);
+    asked_ = to_json(config_);
     // Found by the first alone: another host's arithmetic may differ in the last digit.
     const bool first = job_.process() == 0 && !request_.rejoin;
     if (first) choose_stepsize(config_, job_.size(), largest_tensor(*model));
     config_.consensus_stepsize = from_first_process(processes, config_.consensus_stepsize);
     set_compute_threads(config_, *model, job_.host_size());
+    require_blas_memory(job_.local_size());
     check_workers(config_, *data_, job_.size(), {job_.first_rank(), job_.local_size()});
     // Read once more by the worker that needs it: here only to know that it can be.
     if (!config_.init.empty() && request_.resume.empty()) initialize_from(config_.init, *model);
@@ -129,7 +106,7 @@ class Training {
       if (job_.outlives_losses()) prepare_to_tell(settings, resume);
     }
     if (job_.outlives_losses()) {
-      if (!first) document_ = run_document(config_, *model, *data_, arguments_);
+      if (!first) document_ = run_document(config_, asked_, *model, *data_, arguments_);
       document_["id"] = run_id_;
       job_.tell_returning(told_);
     }
@@ -156,10 +133,9 @@ class Training {
     if (!job_.outlives_losses()) processes.barrier(deadline_in(std::chrono::minutes(5)));
     if (outcome_.reason != StopReason::kInterrupted) return 0;
     job_.skip_farewell();
-    return kInterrupted;
+    return kExitInterrupted;
   }
 
- private:
   // What any process may have to tell one that is back, and to know should it keep the run itself.
   void prepare_to_tell(const std::string& settings, const std::string& resume) {
     Collectives& processes = job_.between_processes();
@@ -201,6 +177,7 @@ class Training {
     ServerAccess access;
     access.wait_for_others = request_.wait_for_others;
     access.note = say;
+    access.stop = &stop_requested();
     if (const std::optional<int> own = servers_to_start(config_)) {
       access.job = random_job_id();
       if (config_.method == "swamp") {
@@ -225,7 +202,7 @@ class Training {
     options.config = config_;
     options.server.workers = static_cast<int>(config_.workers);
     options.dumps = dumps_.get();
-    if (files_) options.metrics = &files_->run.metrics();
+    if (files_) options.metrics = &*metrics_;
     swamp_ = std::make_unique<SwampThread>(std::move(options), job);
   }
 
@@ -236,6 +213,7 @@ class Training {
     const bool directly = std::filesystem::exists(files_->run.path() / DumpName{}.series());
     options.root = files_->run.path() / (directly ? "." : request_.dump_root);
     options.keep = config_.keep_dumps;
+    options.drop_when_slow = config_.dump_drop;
     if (resume_) {
       options.earlier_seconds = nlohmann::json::parse(resume_->engine).value("seconds", 0.0);
     }
@@ -253,7 +231,7 @@ class Training {
     if (counts.left_out > 0) {
       say(
           fmt::format("warning: {} models were not dumped because the disk was too slow: give a "
-                      "larger --dump-every",
+                      "larger --dump-every, or leave out --dump-drop to wait for it",
                       counts.left_out));
     }
   }
@@ -266,19 +244,20 @@ class Training {
     return files_.has_value() && worker.member().rank == job_.first_rank();
   }
 
+  // Everything that is recorded goes to the run's folder, and is added up.
+  void keep_run(RunFiles files) {
+    files_.emplace(std::move(files));
+    metrics_.emplace(std::vector<MetricsSink*>{&files_->run.metrics(), &totals_});
+  }
+
   void prepare_run(const Model& model) {
-    files_.emplace(open_run(config_, request_));
-    document_ = request_.resume.empty()
-                    ? run_document(config_, model, *data_, arguments_)
-                    : resumed_document(request_.resume, config_, *data_, arguments_);
-    if (request_.resume.empty()) files_->run.write_run_json(document_);
+    const bool anew = request_.resume.empty();
+    if (anew) document_ = run_document(config_, asked_, model, *data_, arguments_);
+    keep_run(open_run(config_, request_, document_));
+    if (!anew) document_ = resumed_document(request_.resume, config_, *data_, arguments_);
     if (request_.prepared) request_.prepared(files_->run.path());
     if (request_.quiet) return;
-    if (request_.make_progress) {
-      fmt::print(stderr, "run      {}\n", files_->run.path().string());
-    } else {
-      announce(config_, model, *data_, files_->run);
-    }
+    announce_run(config_, model.store().numel(), *data_, files_->run.path());
   }
 
   void train_one(Worker& worker) {
@@ -297,11 +276,11 @@ class Training {
         request_.make_worker_progress
             ? request_.make_worker_progress(worker.member().rank, worker.order().steps_per_epoch())
             : make_silent_progress();
-    const bool own_model = workers_have_own_models(config_.method);
-    const bool records = own_model && files_ && !keeps_workers_in_step(config_.method);
-    MetricsSink& sink = records ? files_->run.metrics() : discard;
+    // Nobody gathers what workers do that are not in step.
+    const bool records = files_ && !keeps_workers_in_step(config_.method);
+    MetricsSink& sink = records ? static_cast<MetricsSink&>(*metrics_) : discard;
     TrainerParts parts = worker.parts(*data_, sink, *progress);
-    if (own_model) parts.outlets.dumps = dumps_.get();
+    if (workers_have_own_models(config_.method)) parts.outlets.dumps = dumps_.get();
     if (job_.outlives_losses()) {
       parts.take_over = [this, &worker] { return take_over(worker); };
     }
@@ -316,10 +295,11 @@ class Training {
 
   void train_and_tell(Worker& worker) {
     const Step steps_per_epoch = worker.order().steps_per_epoch();
-    const auto progress = choose_progress(request_, config_, steps_per_epoch);
+    const auto progress = choose_progress(request_, config_, steps_per_epoch, totals_);
+    for (const std::string& line : request_.notes) progress->note(line);
     for (const std::string& line : files_->notes) progress->note(line);
     for (const std::string& line : worker.notes()) progress->note(line);
-    TrainerParts parts = worker.parts(*data_, files_->run.metrics(), *progress);
+    TrainerParts parts = worker.parts(*data_, *metrics_, *progress);
     parts.outlets = outlets(*progress);
     Trainer trainer(parts, options(worker));
     if (files_->checkpoint) resume_first(trainer, worker.options().total_steps);
@@ -328,7 +308,7 @@ class Training {
   }
 
   TrainerOutlets outlets(Progress& progress) {
-    return {.metrics = &files_->run.metrics(),
+    return {.metrics = &*metrics_,
             .progress = &progress,
             .checkpoints = &files_->checkpoints,
             .metrics_bytes = [this] { return files_->run.metrics_bytes(); },
@@ -344,9 +324,9 @@ class Training {
                                            ? std::filesystem::path(request_.runs_dir) / run_name_
                                            : std::filesystem::path(request_.resume);
     const bool slash = !path.has_filename();
-    files_.emplace(take_over_run(slash ? path.parent_path() : path, who, config_, document_));
+    keep_run(take_over_run(slash ? path.parent_path() : path, who, config_, document_));
     start_dumps();
-    taken_over_ = choose_progress(request_, config_, worker.order().steps_per_epoch());
+    taken_over_ = choose_progress(request_, config_, worker.order().steps_per_epoch(), totals_);
     taken_over_->note("rank " + std::to_string(worker.member().rank) +
                       " leads the others now, and keeps the run in " + files_->run.path().string());
     return outlets(*taken_over_);
@@ -366,8 +346,9 @@ class Training {
   void resume_first(Trainer& trainer, Step total) {
     const LoadedCheckpoint& checkpoint = *files_->checkpoint;
     if (checkpoint.step > total) {
-      throw ConfigError(fmt::format("{} is at step {} already, beyond the {} asked for",
-                                    files_->run.path().string(), checkpoint.step, total));
+      throw ConfigError(fmt::format("{} is at step {} already, beyond the {} asked for: raise {}",
+                                    files_->run.path().string(), checkpoint.step, total,
+                                    length_flag(config_)));
     }
     trainer.resume(checkpoint);
     files_->run.rewind_metrics(checkpoint.extra["engine"].value("metrics_bytes", std::uint64_t{0}));
@@ -376,12 +357,24 @@ class Training {
 
   void finish() {
     const std::filesystem::path& path = files_->run.path();
-    nlohmann::json summary = summarize(outcome_, path);
+    const RunTotals totals = totals_.totals();
+    nlohmann::json summary = summarize(outcome_, totals, path);
     if (swamp_report_) summary["swamp"] = to_json(*swamp_report_);
-    files_->run.write_summary(summary);
+    const bool was_done = !request_.resume.empty() && outcome_.steps_now == 0 &&
+                          outcome_.evaluation_seconds == 0 &&
+                          outcome_.reason != StopReason::kInterrupted;
+    // What the sitting that trained has measured stays.
+    if (!was_done || !std::filesystem::exists(path / "summary.json")) {
+      files_->run.write_summary(summary);
+    }
     if (request_.json) fmt::print("{}\n", summary.dump());
-    if (request_.quiet || request_.make_progress) return;
-    print_summary(stderr, outcome_, path);
+    if (was_done && !request_.make_progress) {
+      say(already_done_text(outcome_, config_, path.string()));
+      return;
+    }
+    if (request_.quiet) return;
+    if (request_.make_progress) return print_interruption(stderr, outcome_, path);
+    print_summary(stderr, outcome_, totals, static_cast<int>(config_.workers), path);
     if (swamp_report_) fmt::print(stderr, "server         {}\n", describe(*swamp_report_));
   }
 
@@ -395,7 +388,10 @@ class Training {
   std::string run_name_;           // the folder of the run
   std::string run_id_;             // in its run.json
   std::optional<RunFiles> files_;  // of the process that keeps it
+  TotalsSink totals_;              // of this sitting
+  std::optional<TeeSink> metrics_;
   std::unique_ptr<Progress> taken_over_;
+  nlohmann::json asked_;  // the settings before any was found out
   nlohmann::json document_;
   std::optional<ResumePoint> resume_;
   std::unique_ptr<DumpWriter> dumps_;  // outlives those who write
@@ -405,29 +401,42 @@ class Training {
   TrainingOutcome outcome_;  // of this process's first worker
 };
 
-}  // namespace
-
-namespace {
-
 // Each worker of such a job has a run directory of its own.
 TrainRequest own_request(TrainRequest request, std::int64_t rank) {
-  if (rank <= 0) return request;
-  const std::string suffix = "-worker" + std::to_string(rank);
-  if (!request.name.empty()) request.name += suffix;
-  if (!request.resume.empty()) request.resume += suffix;
+  if (!request.name.empty()) {
+    request.name = worker_folder(request.name, static_cast<Rank>(rank)).string();
+  }
+  if (!request.resume.empty()) request.resume = own_run(request.resume, rank).string();
   return request;
 }
 
 }  // namespace
 
 const std::vector<std::string>& changeable_on_resume() {
-  static const std::vector<std::string> names = {
-      "epochs",       "iterations",     "target-accuracy",  "eval-every",
-      "eval-batch",   "record-every",   "checkpoint-every", "keep",
-      "dump-every",   "keep-dumps",     "loader-threads",   "threads",
-      "device",       "data-dir",       "workers",          "engine",
-      "world",        "batch",          "accumulate",       "bucket",
-      "first-bucket", "check-replicas", "peer-timeout"};
+  static const std::vector<std::string> names = {"epochs",
+                                                 "iterations",
+                                                 "target-accuracy",
+                                                 "eval-every",
+                                                 "eval-batch",
+                                                 "record-every",
+                                                 "checkpoint-every",
+                                                 "keep",
+                                                 "dump-every",
+                                                 "keep-dumps",
+                                                 "dump-drop",
+                                                 "loader-threads",
+                                                 "threads",
+                                                 "device",
+                                                 "data-dir",
+                                                 "workers",
+                                                 "engine",
+                                                 "world",
+                                                 "batch",
+                                                 "accumulate",
+                                                 "bucket",
+                                                 "first-bucket",
+                                                 "check-replicas",
+                                                 "peer-timeout"};
   return names;
 }
 
@@ -439,9 +448,14 @@ int train_once(RunConfig config, TrainRequest& request, const std::vector<std::s
   const bool remote = alone && (launched || !servers_to_start(config));
   const std::unique_ptr<Job> job = remote ? join_servers(config, launched)
                                           : join_job(config, {.addresses = request.addresses,
+                                                              .processes = request.processes,
                                                               .process = request.process,
                                                               .rejoin = request.rejoin,
                                                               .rejoin_at = request.rejoin_at});
+  if (request.adapt_momentum) {
+    if (const std::string note = adapt_momentum(config); !note.empty()) request.notes = {note};
+    request.adapt_momentum = false;
+  }
   const TrainRequest own = remote ? own_request(request, config.rank) : request;
   try {
     return Training(config, own, arguments, *job).run();
@@ -473,6 +487,8 @@ int train(RunConfig config, const TrainRequest& request,
       if (stop_requested()) throw;
       fmt::print(stderr, "cohort: {}; trying to come back\n", error.what());
       now.rejoin = true;
+    } catch (const ConfigError& error) {
+      throw ConfigError(in_words_of(request.flag_names, error.what()));
     }
   }
 }

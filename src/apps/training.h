@@ -12,6 +12,7 @@
 #include "config/run_config.h"
 #include "core/types.h"
 #include "data/registry.h"
+#include "dialects/flag_names.h"
 #include "engine/progress.h"
 
 namespace cohort {
@@ -22,13 +23,17 @@ struct TrainRequest {
   std::string resume;                  // go on with the run in this folder instead
   bool rejoin = false;                 // this process was lost, and the others go on,
   std::vector<std::string> rejoin_at;  // perhaps at one of these, or else where they met
+  bool adapt_momentum = false;         // nobody named one: the method's own, where it has one
+  std::vector<std::string> notes;      // to be said when the run begins
   bool json = false;                   // the summary on standard output
   bool quiet = false;                  // no progress
   bool wait_for_others = true;         // methods with servers: worker 0 ends when all have
   std::string dump_root = "dumps";     // where in the run's folder models are dumped
-  // --engine tcp: where all processes listen, host:port each, and which of them this one is. Empty:
-  // the environment says so.
+  FlagNames flag_names;                // of a dialect, for what is wrong with the settings
+  // --engine tcp: where all processes listen, host:port each, or how many there are (they meet at
+  // --meet then), and which of them this one is. Neither: the environment says so.
   std::vector<std::string> addresses;
+  int processes = 0;
   int process = 0;
   // Called once the data are open, for settings that follow from how many there are.
   std::function<void(RunConfig&, const DataSplits&)> complete;
