@@ -27,7 +27,7 @@ MARKS = ("<!-- settings: tools/check_docs.py --write -->\n", "<!-- end of settin
 
 
 def number_text(text, constants):
-    value = eval(constants.get(text, text), {"__builtins__": {}})  # 1 << 24, 1e-6, kCount
+    value = eval(constants.get(text, text), {"__builtins__": {}})  # 1 << 24, 1e-6, kMaxCount
     if value == int(value) and abs(value) < 1e8:
         return str(int(value))
     return f"{value:g}".replace("e+0", "e").replace("e-0", "e-")
@@ -47,7 +47,8 @@ def permitted(field, kind, constants):
 
 def settings_table(root):
     """The settings by group, as Markdown."""
-    files = [root / "src/config" / name for name in ("fields.cpp", "fields_of_methods.cpp")]
+    files = [root / "src/config" / name
+             for name in ("fields_of_methods.h", "fields.cpp", "fields_of_methods.cpp")]
     source = "".join(file.read_text() for file in files if file.exists())
     members = {found["name"]: found for found in
                MEMBER.finditer((root / "src/config/run_config.h").read_text())}

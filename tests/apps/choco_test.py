@@ -79,6 +79,8 @@ class Choco(ProgramTest):
         self.assertEqual({line["rank"] for line in trained}, {"0", "1", "2", "3"})
         self.assertEqual({line["step"] for line in trained}, {"2", "4", "6", "8"})
         self.assertTrue(all(0 < float(line["sent"]) < 0.02 for line in trained), result.stdout)
+        # Every step sends as much as every other.
+        self.assertEqual(len({line["sent"] for line in trained}), 1, result.stdout)
         best = list(BEST.finditer(result.stdout))
         self.assertEqual([(line["step"], line["epoch"]) for line in best],
                          [("4", "1.000"), ("8", "2.000")])
@@ -119,7 +121,7 @@ class Guide(Choco):
             self.skipTest("no mpirun")
         (self.folder / "hostfile").write_text("localhost slots=4\n")
         process = self.start("choco", *self.small())
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=program.patiently(60))
         if "built without MPI" in err:
             self.skipTest("built without MPI")
         self.assertEqual(process.returncode, 0, err)

@@ -88,6 +88,30 @@ class Train(ProgramTest):
             self.cohort("train", *TINY, "--iterations", 1, "--quiet")
             self.assertTrue((self.folder / f"runs/mlp-100-synthetic-{number}/run.json").is_file())
 
+    def test_says_once_when_nothing_is_learned(self):
+        """With every kind of method; and not of one that learns, nor in its first steps."""
+        few = [*changed(TINY, train_size=64, batch=4), "--eval-every", 0, "--checkpoint-every", 1000]
+        for name, arguments in {
+                "alone": [],
+                "reduced": ["--method", "all-reduce", "--workers", 2],
+                "served": ["--method", "parameter-server", "--workers", 2, "--server-mode", "async"],
+                "gossiping": ["--method", "d-psgd", "--workers", 2]}.items():
+            for lr, steps, warns in (("0", 450, True), ("0.02", 450, False), ("0", 150, False)):
+                with self.subTest(name, lr=lr, steps=steps):
+                    run = self.train(f"{name}-{lr}-{steps}", *changed(few, lr=lr), *arguments,
+                                     "--iterations", steps)
+                    said = self.last.stderr
+                    self.assertEqual(said.count("warning: in the last"), warns, said)
+                    self.assertEqual(said.count("warning        in the last"), warns, said)
+                    self.assertEqual("that of guessing (2.303)" in said, warns, said)
+                    summary = json.loads((run / "summary.json").read_text())
+                    self.assertEqual(summary["warning"] != "", warns)
+                    # Workers of servers watch each for itself.
+                    ranks = [record["rank"] for record in self.metrics(run, "event")
+                             if record["event"] == "not-learning"]
+                    self.assertEqual(ranks.count(0), warns)
+                    self.assertEqual(len(set(ranks)), len(ranks))
+
     def test_stops_at_the_target_accuracy(self):
         self.train("r", *TINY, "--epochs", 50, "--target-accuracy", "0.2", "--json", "--quiet")
         summary = json.loads(self.last.stdout)
@@ -154,8 +178,11 @@ class Eval(ProgramTest):
         (line,) = self.eval_lines("best.safetensors", *self.SYNTHETIC)
         self.assertEqual(line["top1"], self.summary["best"]["top1"])
         self.assertAlmostEqual(line["loss"], self.summary["best"]["loss"], places=5)
-        err = self.cohort("eval", "best.safetensors", status=2).stderr
-        self.assertIn("--model", err)
+        # Weights that nobody exported do not say what they are.
+        plain = self.latest(self.run_folder) / "model.safetensors"
+        self.assertIn("--model", self.cohort("eval", plain, status=2).stderr)
+        (line,) = self.eval_lines(plain, *self.SYNTHETIC)
+        self.assertEqual(line["top1"], self.summary["last"]["top1"])
 
     def test_starting_from_an_exported_model_starts_there(self):
         self.cohort("export", "runs/r", "-o", "best.safetensors")
@@ -262,6 +289,18 @@ class CodePaths(ProgramTest):
 
     def test_openblas_obeys_the_user(self):
         self.assertEqual(self.core(OPENBLAS_CORETYPE="Haswell"), "Haswell")
+
+
+class Demo(ProgramTest):
+    def test_writes_no_escape_sequences_into_a_file(self):
+        fake = self.folder / "cohort"
+        fake.write_text("#!/bin/sh\necho \"$@\"\n")
+        fake.chmod(0o755)
+        done = subprocess.run([program.SOURCE / "tools/demo", fake, self.folder / "runs"], text=True,
+                              env={**self.environment, "TERM": "xterm"}, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("two workers average every gradient", done.stdout)
+        self.assertNotIn("\x1b", done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import socket
 import unittest
 
@@ -50,7 +51,7 @@ class DistTrain(ProgramTest):
             self.environment = plain
 
     def ended(self, process, status=0):
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=program.patiently(60))
         self.assertEqual(process.returncode, status, f"{process.args}\n{out}\n{err}")
         return out, err
 
@@ -97,6 +98,15 @@ class Local(DistTrain):
         self.assertEqual(len(self.lines(result.stdout, BATCH)), 2 * 4)  # not 80
         self.assertEqual(self.lines(result.stdout, TEST), [])
         self.assertEqual(self.metrics(self.run_directory("r"), "evaluation"), [])
+
+    def test_gpus_without_effect_are_said(self):
+        flags = [*TINY, "--gpus=2", "--explain"]
+        self.assertIn("--gpus 2 has no effect with --device CPU",
+                      self.cohort("dist_train", *flags).stderr)
+        process = self.launch({"CPU_NUM": 2}, *flags)
+        out, err = self.ended(process)
+        self.assertIn("--workers 2", out)
+        self.assertNotIn("no effect", err)
 
     def test_reads_lists_of_pictures(self):
         for split, count in (("train", 6), ("val", 3)):
@@ -214,6 +224,21 @@ class Collective(DistTrain):
                         for rank in (1, 0))
         self.assertEqual(self.losses(self.ended(other)[0]), [])  # the first one speaks for all
         self.assert_learned_as_one(self.losses(self.ended(first)[0]), PLAIN)
+
+    def test_its_native_command_can_be_run(self):
+        hosts = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+        variables = {"PADDLE_TRAINER_ENDPOINTS": ",".join(hosts), "PADDLE_TRAINERS_NUM": 2}
+        flags = [*PLAIN, "--update_method=nccl2", "--batch_size=4", "--pass_num=1", "--name=native"]
+        processes = []
+        for rank in range(2):
+            explained = self.launch({**variables, "PADDLE_TRAINER_ID": rank}, *flags, "--explain")
+            words = shlex.split(self.ended(explained)[0])
+            begin = words.index("cohort")
+            processes.append(self.start_with(dict(word.split("=") for word in words[:begin]),
+                                             *words[begin + 1:]))
+        self.finish(processes)
+        records = self.metrics(self.run_directory("native"), "step")
+        self.assertEqual({record["rank"] for record in records}, {0, 1})
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import unittest
 
 import program
 from job import SLOW, STEPS, TRAIN, Job, JobTest
-from program import changed, read_safetensors
+from program import changed, patiently, read_safetensors
 from two_hosts import two_hosts
 
 
@@ -51,9 +51,8 @@ class FaultsOfOneRank(JobTest):
         for job, launcher in zip(jobs, launchers):
             self.wait_for_step(job.process, self.folder / "runs" / launcher, 8)
             job.signal(1, signal.SIGSTOP)
-        deadline = time.monotonic() + 10
         for job in jobs:
-            self.assertEqual(job.wait_until_ended([0], deadline - time.monotonic()), [1])
+            self.assertEqual(job.wait_until_ended([0], 10), [1])
         for job, launcher in zip(jobs, launchers):
             self.assertEqual(job.finish(), 1)
             self.assert_names(job.noted("err", 0), r"rank 1 \(process \d+\) has not answered")
@@ -96,7 +95,7 @@ class FaultsOfOneRank(JobTest):
         start = time.monotonic()
         result = self.cohort(*TRAIN, "--name", "a", "--workers", 2, "--peer-timeout", 1,
                              "--failpoints", "training.compute.rank1=sleep:60000@5", status=1)
-        self.assertLess(time.monotonic() - start, 30)
+        self.assertLess(time.monotonic() - start, patiently(5))
         self.assertRegex(result.stderr, "rank 1 has not come .*; rank 1 hangs at step 4")
 
     def test_a_run_whose_launcher_is_killed_ends(self):
@@ -139,7 +138,7 @@ class DifferentStarts(JobTest):
         job = self.begin("mpirun", parts=[first, second])
         ended = job.wait_until_ended([0, 1], 15)
         job.finish()
-        self.assertLess(time.monotonic() - start, 20)
+        self.assertLess(time.monotonic() - start, patiently(20))
         for status in ended:
             self.assertIn(status, statuses, job.everything())
         for text in said:
@@ -150,11 +149,11 @@ class DifferentStarts(JobTest):
 
     def test_other_settings_are_named(self):
         self.refused([*TRAIN, "--lr", "0.1"], [*TRAIN, "--lr", "0.2"],
-                     "process 1 has other settings than process 0: lr is 0.2 instead of 0.1")
+                     "process 1 has other settings than process 0: --lr is 0.2 instead of 0.1")
         self.refused(TRAIN, ["train", *changed(TRAIN[1:], model="resnet20")],
-                     'process 1 has other settings than process 0: model is "resnet20"')
+                     'process 1 has other settings than process 0: --model is "resnet20"')
         self.refused(TRAIN, ["train", *changed(TRAIN[1:], method="local")],
-                     'process 1 has other settings than process 0: method is "local"')
+                     'process 1 has other settings than process 0: --method is "local"')
 
     def test_engines_of_one_process_refuse_several(self):
         self.refused([*TRAIN, "--engine", "threads"], [*TRAIN, "--engine", "threads"],
@@ -198,7 +197,7 @@ class WhatToDo(JobTest):
     def refused(self, *arguments, said, status=2):
         start = time.monotonic()
         done = self.cohort(*map(str, arguments), status=status)
-        self.assertLess(time.monotonic() - start, 10)
+        self.assertLess(time.monotonic() - start, patiently(10))
         for text in said:
             self.assertIn(text, done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
@@ -233,7 +232,7 @@ class WhatToDo(JobTest):
             environment = {**self.environment, "OMPI_MCA_plm_rsh_agent": "ssh"}
             done = hosts.run([program.COHORT, "launch", "-n", "2", "--hosts", hosts.hosts_file,
                               "--agent", "ssh", "--", *TRAIN], environment)
-            self.assertLess(time.monotonic() - start, 15)
+            self.assertLess(time.monotonic() - start, patiently(15))
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(f"host {hosts.addresses[1]}", done.stderr)
             self.assertIn("cannot be reached", done.stderr)
@@ -286,10 +285,9 @@ class TwoHostsTest(JobTest):
                 shutil.rmtree(self.folder / "runs", ignore_errors=True)
                 job = self.start_slowly(hosts)
                 job.signal(victim, signal.SIGKILL)
-                deadline = time.monotonic() + 5
                 statuses = job.wait_until_ended(knowing, 5)
                 self.assertEqual(statuses, [1] * len(knowing), job.everything())
-                job.wait_until_gone(ended, deadline - time.monotonic())
+                job.wait_until_gone(ended, 5)
                 self.assertNotEqual(job.finish(), 0)
                 self.assertRegex(job.err, rf"rank {victim}\b.*\bat step \d+, \w+")
                 job.assert_nothing_left()

@@ -1,10 +1,12 @@
 """`cohort imagenet`: the commands of the study, as written there, on a few small pictures."""
 
 import json
+import os
 import random
 import re
 import shlex
 import shutil
+import socket
 import struct
 import subprocess
 import unittest
@@ -144,7 +146,7 @@ class Nodes(Imagenet):
                  "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=program.patiently(60))
         if "unknown engine" in err:
             self.skipTest("built without MPI")
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
@@ -166,6 +168,71 @@ class Nodes(Imagenet):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("give --world-size 2", result.stderr)
         self.assertEqual(self.mpirun("--world-size", 2, "--explain").stdout.count("\n"), 1)
+
+
+class NodesWithoutMpi(Imagenet):
+    """PyTorch's ways to start several nodes, which find each other over tcp."""
+    SMALL = ["-b", 6, "--lr", 0.01, "-p", 1, "--epochs", 1, "--name", "r"]
+
+    def check(self, processes):
+        results = []
+        for process in processes:
+            out, err = process.communicate(timeout=program.patiently(120))
+            self.assertEqual(process.returncode, 0, f"{out}\n{err}")
+            results.append(out)
+        self.assertEqual((self.config("r")["engine"], self.config("r")["workers"]), ("tcp", 2))
+        self.assertEqual({record["rank"] for record in
+                          self.metrics(self.folder / "runs/r", "step")}, {0, 1})
+        self.assertEqual("".join(results).count("=> creating model 'resnet18'"), 1)
+        shutil.rmtree(self.folder / "runs")
+
+    def node(self, rank, *arguments, **variables):
+        return self.start_with(variables, "imagenet", "--image-size", 32, "-a", "resnet18",
+                               *self.SMALL, *arguments, "pictures")
+
+    def test_meet_where_the_flags_or_the_variables_say(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.check([self.node(rank, "--world-size", 2, "--rank", rank, "--dist-url",
+                              f"tcp://127.0.0.1:{port}") for rank in (1, 0)])
+        self.check([self.node(rank, "--dist-url", "env://", WORLD_SIZE=2, RANK=rank,
+                              MASTER_ADDR="127.0.0.1", MASTER_PORT=port) for rank in (1, 0)])
+
+    def test_torchrun_starts_them(self):
+        python = "/usr/bin/python3"
+        probe = subprocess.run([python, "-c", "import torch.distributed.run"], capture_output=True,
+                               check=False) if os.path.exists(python) else None
+        if probe is None or probe.returncode != 0:
+            self.skipTest("there is no torchrun")
+        process = subprocess.Popen(
+            [python, "-m", "torch.distributed.run", "--no_python", "--standalone",
+             "--nproc_per_node", "2", "-r", "2", "-t", "1", "--log_dir", self.folder / "logs",
+             program.COHORT, "imagenet", "--image-size", "32", "-a", "resnet18",
+             *map(str, self.SMALL), "pictures"],
+            cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=self.environment)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        self.check([process])
+
+
+class Habits(Imagenet):
+    def test_shortened_and_repeated_flags_as_argparse_reads_them(self):
+        common = ["--explain", "pictures"]
+        whole = self.imagenet("--weight-decay", 0.5, "--batch-size=4", "--lr", 3, *common).stdout
+        short = self.imagenet("--weight", 0.5, "--batch=8", "--lr", 1, "--b", 4, "--lr", 3,
+                              *common).stdout
+        self.assertEqual(short, whole)
+        said = self.imagenet("--dist", "gloo", "pictures", status=2).stderr
+        self.assertIn("--dist may be --dist-url or --dist-backend", said)
+        for command in (["mnist", "--local", "--train=3", "--training_e", 2],
+                        ["choco", "--optim", "sgd", "--optimizer", "dgc", "--optimizer=sgd"],
+                        ["dist_train", "--model", "x", "--model", "resnet50", "--use_fake"],
+                        ["swamp", "train", "--trainer", 3, "--trainer-num=2"]):
+            self.assertIn("cohort train", self.cohort(*command, "--explain").stdout)
+        # Ours make none of theirs unclear.
+        self.assertIn("--no-accel", self.imagenet("--n", *common).stderr)  # not --name
 
 
 class Lines(Imagenet):
@@ -237,6 +304,15 @@ class Resume(Imagenet):
         self.assertEqual({line["epoch"] for line in self.lines(result, EPOCH)}, {"32"})
         self.assertAlmostEqual(self.metrics(self.folder / "runs/r", "step")[0]["lr"], 0.001)
 
+    def test_goes_on_in_the_epoch_where_one_begun_in_the_middle_stood(self):
+        self.small("r", "--epochs", 30, "--start-epoch", 29)
+        result = self.imagenet("--epochs", 31, "-p", 1, "--resume", "runs/r", "pictures")
+        self.assertIn("=> loaded checkpoint 'runs/r' (epoch 30)", result.stdout)
+        self.assertEqual({line["epoch"] for line in self.lines(result, EPOCH)}, {"30"})
+        rates = [record["lr"] for record in self.metrics(self.folder / "runs/r", "step")]
+        self.assertAlmostEqual(rates[0], 0.01)
+        self.assertAlmostEqual(rates[-1], 0.001)
+
 
 class Evaluate(Imagenet):
     def test_scores_a_run_as_its_training_did(self):
@@ -278,7 +354,10 @@ class Usage(Imagenet):
         self.refused("-a", "resnet5", "pictures", says="resnet50")
         self.refused("--dist-url", "http://a", "pictures", says="tcp://HOST:PORT")
         self.refused("--dist-backend", "smoke", "pictures", says="nccl, gloo, mpi")
-        self.refused("--world-size", 2, "--rank", 0, "pictures", says="mpirun -n 2 cohort imagenet")
+        self.refused("--world-size", 2, "pictures", says="mpirun -n 2 cohort imagenet")
+        self.refused("--world-size", 2, "--rank", 0, "pictures", says="--dist-url tcp://HOST:PORT")
+        self.refused("--world-size", 2, "--rank", 0, "--dist-url", "file:///tmp/x", "pictures",
+                     says="tcp://HOST:PORT or env://")
         self.refused("--pretrained", "pictures", says="resnet18.safetensors")
         self.refused("-b", 0, "pictures", says="--batch-size")
         self.refused("--nonsense", "pictures", says="--nonsense")
@@ -305,7 +384,7 @@ class Usage(Imagenet):
     def test_reads_world_size_from_the_environment_when_asked(self):
         self.environment["WORLD_SIZE"] = "3"
         self.environment["RANK"] = "0"
-        self.refused("--dist-url", "env://", "pictures", says="mpirun -n 3")
+        self.refused("--dist-url", "env://", "pictures", says="MASTER_ADDR")
         self.environment["WORLD_SIZE"] = "1"
         self.imagenet("--dist-url", "env://", "--explain", "pictures")
 

@@ -90,7 +90,7 @@ class Job:
 
     def wait_until_ended(self, ranks, within_s):
         """The statuses of these ranks, which must have ended by then."""
-        deadline = time.monotonic() + within_s
+        deadline = time.monotonic() + program.patiently(within_s)
         while not all(self.noted("status", rank) for rank in ranks):
             if time.monotonic() > deadline:
                 self.test.fail(f"not all of {ranks} ended within {within_s} s: {self.everything()}")
@@ -99,7 +99,7 @@ class Job:
 
     def wait_until_gone(self, ranks, within_s):
         """These ranks' processes must have ended by then, however."""
-        deadline = time.monotonic() + within_s
+        deadline = time.monotonic() + program.patiently(within_s)
         while any(alive(self.pid(rank)) for rank in ranks):
             if time.monotonic() > deadline:
                 self.test.fail(f"not all of {ranks} ended within {within_s} s: {self.everything()}")
@@ -108,7 +108,7 @@ class Job:
     def finish(self, within_s=10):
         """Waits for the launcher; returns its status."""
         try:
-            self.out, self.err = self.process.communicate(timeout=within_s)
+            self.out, self.err = self.process.communicate(timeout=program.patiently(within_s))
         except subprocess.TimeoutExpired:
             self.test.fail(f"the launcher has not ended within {within_s} s: {self.everything()}")
         return self.process.returncode
@@ -126,7 +126,7 @@ class Job:
         # What ranks share; the tests' own folders begin likewise.
         own = [name for name in left if name.startswith("cohort-")
                and stat.S_ISREG(os.stat(f"/dev/shm/{name}").st_mode)]
-        still = time.monotonic() + 2  # another test's job may be starting just now
+        still = time.monotonic() + program.patiently(2)  # another test's job may be starting just now
         while own and time.monotonic() < still:
             time.sleep(0.1)
             own = [name for name in own if os.path.exists(f"/dev/shm/{name}")]

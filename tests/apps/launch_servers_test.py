@@ -35,7 +35,7 @@ class LaunchServers(WorkersTest):
 
     def ended(self, job, children, status=0):
         """What it said, and updates and gradients as each of the servers counted them."""
-        out, err = job.communicate(timeout=150)
+        out, err = job.communicate(timeout=program.patiently(60))
         self.assertEqual(job.returncode, status, out + err)
         self.assertNotIn("LOST", err)
         self.assertEqual([child for child in children if os.path.exists(f"/proc/{child}")], [])

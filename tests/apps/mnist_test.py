@@ -4,6 +4,7 @@ import json
 import pathlib
 import random
 import re
+import signal
 import socket
 import struct
 import unittest
@@ -36,7 +37,7 @@ def free_ports(count):
 
 def write_digits(folder):
     """Noise with a bright spot whose place is the label, in MNIST's format."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     random.seed(1)
     for split, count in (("train", TRAIN), ("t10k", TEST)):
         labels = bytes(random.randrange(10) for _ in range(count))
@@ -68,7 +69,7 @@ class Mnist(ProgramTest):
                           f"--task_index={index}", *SMALL, *arguments)
 
     def ended(self, process):
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=program.patiently(60))
         self.assertEqual(process.returncode, 0, f"{process.args}\n{out}\n{err}")
         return out, err
 
@@ -190,16 +191,35 @@ class Trouble(Mnist):
                                  "--worker_hosts=10.10.10.191:2222", f"--job_name={job}",
                                  "--task_index=0", *SMALL, status=2)
             self.assertIn("cohort token", result.stderr)
-            self.assertIn("--token-file", result.stderr)
+            self.assertRegex(result.stderr, "--token[-_]file")
             self.assertIn("--insecure", result.stderr)
 
     def test_a_worker_names_the_server_that_does_not_come(self):
         self.hosts()
         worker = self.task("worker", 0, "--peer_timeout", 1)
-        out, err = worker.communicate(timeout=60)
+        out, err = worker.communicate(timeout=program.patiently(60))
         self.assertEqual(worker.returncode, 1, err)
         self.assertIn(self.ps_hosts, err)
         self.assertNotIn("done", out)
+
+    def test_other_settings_are_refused_once_in_the_examples_words(self):
+        self.hosts(workers=2)
+        server = self.task("ps", 0)
+        self.ended(self.task("worker", 0))
+        refused = self.task("worker", 1, "--seed", 7, "--learning_rate", 0.1, "--sync")
+        _, err = refused.communicate(timeout=program.patiently(60))
+        self.assertEqual(refused.returncode, 2, err)
+        said = ["--learning_rate is 0.1 here and 0.0005 at the others",
+                "--seed is 7 here and 1 at the others",
+                '--sync (or not): the update is "sync" here and "async" at the others']
+        self.assertEqual(err.splitlines()[-1],
+                         "cohort: server 0 will not have worker 1: " + "; ".join(said))
+        server.send_signal(signal.SIGINT)
+        _, log = server.communicate(timeout=program.patiently(60))
+        for text in (err, log):
+            self.assertEqual(text.count("--seed"), 1, text)
+        self.assertEqual([run.name for run in (self.folder / "logs").iterdir()],
+                         ["mlp-100-mnist-001"])
 
     def test_a_server_without_workers_ends(self):
         self.hosts()

@@ -43,7 +43,7 @@ class PlotTest(ProgramTest):
     def can_draw_png(self):
         probe = self.run_directory("probe")
         process = self.start("plot", probe, "--out", "probe.png")
-        return "without Cairo" not in process.communicate(timeout=60)[1]
+        return "without Cairo" not in process.communicate(timeout=program.patiently(60))[1]
 
 
 class Pictures(PlotTest):

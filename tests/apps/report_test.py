@@ -71,7 +71,7 @@ class ReportTest(ProgramTest):
     def can_write_pdf(self):
         probe = self.run_directory("probe")
         process = self.start("report", probe, "-o", "probe.pdf")
-        return "without Cairo" not in process.communicate(timeout=60)[1]
+        return "without Cairo" not in process.communicate(timeout=program.patiently(60))[1]
 
 
 class Reports(ReportTest):

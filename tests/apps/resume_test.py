@@ -32,9 +32,22 @@ class GoingOn(ProgramTest):
         run = self.train("r", *TINY, "--iterations", 3, "--quiet")
         document = json.loads((run / "run.json").read_text())
         document["data"]["train_samples"] += 1
+        del document["sha256"]
         (run / "run.json").write_text(json.dumps(document))
         err = self.cohort("train", "--resume", run, "--iterations", 9, status=2).stderr
         self.assertIn("train_samples", err)
+
+    def test_refuses_settings_that_a_bad_disk_has_changed(self):
+        run = self.train("r", *TINY, "--iterations", 3, "--quiet")
+        description = (run / "run.json").read_text()
+        (run / "run.json").write_text(description.replace('"lr": 0.02', '"lr": 0.42'))
+        err = self.cohort("train", "--resume", run, "--iterations", 5, status=2).stderr
+        self.assertIn("run.json is damaged: its checksum does not fit", err)
+        document = json.loads(description)
+        del document["sha256"]  # as older runs are
+        (run / "run.json").write_text(json.dumps(document))
+        self.cohort("train", "--resume", run, "--iterations", 5, "--quiet")
+        self.assertIn("sha256", json.loads((run / "run.json").read_text()))
 
     def test_keeps_the_first_command_and_lists_the_later_ones(self):
         run = self.train("r", *TINY, "--iterations", 3, "--quiet")
@@ -75,7 +88,7 @@ class Interrupted(ProgramTest):
             process = self.start_run(run.name)
             self.wait_for_step(process, run, 2 + 10 * number)
             process.send_signal(stop)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=program.patiently(60))
             self.assertEqual(process.returncode, 130, err)
             self.assertIn(f"--resume runs/{run.name}", err)
             err = self.cohort("train", "--resume", run).stderr
@@ -113,7 +126,7 @@ class Interrupted(ProgramTest):
         self.assertIn("in use", err)
         process.send_signal(signal.SIGCONT)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=program.patiently(60))
         self.assertEqual(process.returncode, 130)
 
 

@@ -1,6 +1,7 @@
 """Parameter servers, as a user starts them: with the workers, by hand, and when things go wrong."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -8,7 +9,7 @@ import threading
 import time
 
 import program
-from program import changed
+from program import SLOWER, changed, patiently
 from two_hosts import two_hosts
 from workers_test import NORMALISED, PLAIN, WorkersTest
 
@@ -39,14 +40,14 @@ class ServersTest(WorkersTest):
 
         process.reader = threading.Thread(target=read, daemon=True)
         process.reader.start()
-        self.assertTrue(ready.wait(20), "the server does not listen")
+        self.assertTrue(ready.wait(patiently(20)), "the server does not listen")
         process.address = f"127.0.0.1:{port}"
         process.port = port
         return process
 
     def says(self, server, words, timeout_s=10):
         """Waits until the server's log has these words."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + patiently(timeout_s)
         while not any(words in line for line in server.lines):
             self.assertLess(time.monotonic(), deadline, "".join(server.lines))
             time.sleep(0.02)
@@ -54,7 +55,7 @@ class ServersTest(WorkersTest):
     def ended(self, server, timeout=20):
         """Its summary, after it has ended by itself."""
         try:
-            self.assertEqual(server.wait(timeout), 0, "".join(server.lines))
+            self.assertEqual(server.wait(patiently(timeout)), 0, "".join(server.lines))
         except Exception:
             self.fail("the server did not end:\n" + "".join(server.lines))
         server.reader.join(5)
@@ -93,6 +94,37 @@ class EqualToAllReduce(ServersTest):
             self.assertEqual(summary["pushes"], 100)
             self.assertEqual(summary["staleness"], {"0": 100})
 
+    def test_workers_started_by_hand_share_the_cores_of_their_host(self):
+        cores = len(os.sched_getaffinity(0))
+        if cores < 2:
+            self.skipTest("one core")
+        server = self.serve()
+        settings = [*changed(SLOWER, batch=300, train_size=600, threads=0, iterations=1), "--quiet"]
+        self.finish([self.worker(rank, [server], *settings) for rank in (0, 1)])
+        for run in ("job", "job-worker1"):
+            config = json.loads((self.folder / "runs" / run / "run.json").read_text())["config"]
+            self.assertEqual(config["threads"], cores // 2, run)
+
+    def test_workers_of_other_hosts_servers_are_told_to_share_the_cores(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))  # sends nothing
+                host = probe.getsockname()[0]
+            except OSError:
+                self.skipTest("no network but loopback")
+        self.cohort("token", "--file", "token")
+        server = self.start("serve-parameters", "--listen", f"{host}:{free_port()}", "--index", 0,
+                            "--token-file", "token")
+        server.address = server.stderr.readline().split()[1]
+        settings = [*changed(SMALL, threads=0, iterations=5), "--token-file", "token"]
+        first = self.worker(0, [server], *settings)
+        lines = [first.stderr.readline() for _ in range(4)]  # model, data, method, run
+        self.assertNotIn("--threads", "".join(lines))
+        second = self.worker(1, [server], *settings)
+        says = self.finish([second, first, server])[0]
+        self.assertIn("2 workers of this job are on this host", says)
+        self.assertIn("each with --threads", says)
+
     def test_resume_is_exact(self):
         settings = [*changed(SMALL, iterations=40, batch=24, momentum="0.9", workers=2, servers=2,
                              method="parameter-server")]
@@ -102,6 +134,52 @@ class EqualToAllReduce(ServersTest):
         self.assert_same_weights(whole, self.folder / "runs" / "half")
 
 
+class RunsOfAJob(ServersTest):
+    """Each worker that is a process of its own has a folder."""
+    SYNC = [*changed(SMALL, iterations=20, batch=24), "--quiet"]
+
+    def pair(self, server, *arguments):
+        where = ["--method", "parameter-server", "--servers", server.address, "--workers", 2]
+        self.finish([self.start("train", *where, "--rank", rank, *self.SYNC, *arguments)
+                     for rank in (1, 0)])
+        self.ended(server)
+
+    def names(self):
+        return sorted(run.name for run in (self.folder / "runs").iterdir())
+
+    def test_folders_say_which_worker_and_are_one_run(self):
+        self.train("mlp-100-synthetic-001", *changed(self.SYNC[:-1], iterations=1), "--quiet")
+        self.pair(self.serve())
+        self.assertEqual(self.names(), ["mlp-100-synthetic-001", "mlp-100-synthetic-002",
+                                        "mlp-100-synthetic-002-worker1"])
+        out = self.cohort("report", "runs", "-o", "r.html").stdout
+        self.assertIn("r.html: 2 runs", out)
+        self.assertNotIn("worker1", out)
+        out = self.cohort("plot", *sorted(map(str, (self.folder / "runs").glob("*-002*"))), "-o",
+                          "p.svg").stdout
+        self.assertIn("mlp-100-synthetic-002", out)
+        lines = self.cohort("eval", "runs/mlp-100-synthetic-002", "--json").stdout.splitlines()
+        models = [json.loads(line)["model"] for line in lines]
+        self.assertTrue(any("002-worker1/" in model for model in models), models)
+        self.assertTrue(any("002/" in model for model in models), models)
+
+    def test_any_worker_can_be_resumed(self):
+        server = self.serve()
+        port = server.port
+        self.pair(server, "--name", "job")
+        first, second = self.folder / "runs/job", self.folder / "runs/job-worker1"
+        for folder in (second, first):  # whichever is named
+            server = self.serve(0, port)
+            steps = 20 + json.loads((first / "summary.json").read_text())["steps"]
+            go_on = ["train", "--iterations", steps, "--quiet", "--resume"]
+            self.finish([self.start(*go_on, second) if folder == second else
+                         self.start(*go_on, folder, "--rank", 1), self.start(*go_on, first)])
+            self.ended(server)
+            for run in (first, second):
+                self.assertEqual(json.loads((run / "summary.json").read_text())["steps"], steps)
+        self.assertEqual(self.names(), ["job", "job-worker1"])
+
+
 class WithoutRounds(ServersTest):
     def test_every_gradient_is_an_update(self):
         run = self.train("async", *SMALL, "--method", "parameter-server", "--server-mode", "async",
@@ -109,6 +187,33 @@ class WithoutRounds(ServersTest):
         last = self.metrics(run, "step")[-1]
         self.assertIn("staleness", last)
         self.assertGreater(last["updates"], 50)
+
+    def test_the_momentum_that_nobody_set_allows_for_that_of_asynchrony(self):
+        """Unset by flag or file it is lowered, which is said and kept; set it is left alone."""
+        few = [*changed(SMALL, iterations=4), "--method", "parameter-server", "--batch", 8]
+        (self.folder / "set.json").write_text('{"momentum": 0.9}')
+
+        def momentum(name, *arguments, says):
+            run = self.train(name, *few, *arguments)
+            said = [line for line in self.last.stderr.splitlines() if line.startswith("momentum ")]
+            self.assertEqual(len(said), says, self.last.stderr)
+            return json.loads((run / "run.json").read_text())["config"]["momentum"]
+
+        two = ["--workers", 2, "--server-mode"]
+        self.assertEqual(momentum("async", *two, "async", says=1), 0.4)
+        self.assertEqual(momentum("ssp", *two, "ssp", says=1), 0.4)
+        self.assertEqual(momentum("flag", *two, "async", "--momentum", 0.9, says=0), 0.9)
+        self.assertEqual(momentum("file", *two, "async", "--config", "set.json", says=0), 0.9)
+        self.assertEqual(momentum("sync", *two, "sync", says=0), 0.9)
+        self.assertEqual(momentum("alone", "--server-mode", "async", says=0), 0.9)
+        resumed = self.cohort("train", "--resume", "runs/async", "--iterations", 8)
+        self.assertNotIn("instead of", resumed.stderr)
+        self.assertEqual(json.loads((self.folder / "runs/async/run.json").read_text())
+                         ["config"]["momentum"], 0.4)
+        self.cohort("launch", "--servers", 1, "-n", 2, "--", "train", "--name", "launched", *few,
+                    "--server-mode", "async")
+        self.assertEqual(json.loads((self.folder / "runs/launched/run.json").read_text())
+                         ["config"]["momentum"], 0.4)
 
     def test_one_worker_is_local_training(self):
         local = self.train("local", *SMALL, "--batch", 48, "--quiet")
@@ -123,15 +228,12 @@ class WithoutRounds(ServersTest):
         settings = [*changed(SMALL, iterations=60), "--batch", 24, "--server-mode", "async",
                     "--quiet"]
         slow = self.worker(1, [server], *settings, "--failpoints",
-                           "training.compute.rank1=sleep:100")
-        start = time.monotonic()
+                           "training.compute.rank1=sleep:150")
         quick = self.worker(0, [server], *settings, "--record-every", 1)
         run = self.folder / "runs" / "job"
         self.wait_for_step(quick, run, 60)
-        quick_s = time.monotonic() - start
-        self.assertIsNone(slow.poll(), "the slow one should need 6 s")
+        self.assertIsNone(slow.poll(), "the slow one should need 9 s")
         self.finish([quick, slow])
-        self.assertLess(quick_s, 5)
         self.assertEqual(self.ended(server)["pushes"], 120)
 
     def test_bounded_staleness_holds_the_quick_one_back(self):
@@ -157,17 +259,19 @@ class Faults(ServersTest):
         for mode in ("async", "ssp", "sync"):
             with self.subTest(mode=mode):
                 server = self.serve()
-                settings = [*self.LONG, "--server-mode", mode, *self.SLOWLY]
+                settings = [*changed(self.LONG, iterations=1000), "--server-mode", mode,
+                            *self.SLOWLY]
                 name = f"job-{mode}"
                 first = self.worker(0, [server], *settings, name=name)
                 second = self.worker(1, [server], *settings, name=name)
                 run = self.folder / "runs" / f"job-{mode}"
+                self.says(server, "worker 1 has joined")  # only a member can be evicted
                 self.wait_for_step(first, run, 20)
                 second.kill()
                 killed = time.monotonic()
                 step = self.metrics(run, "step", torn=True)[-1]["step"]
                 self.wait_for_step(first, run, step + 20)
-                self.assertLess(time.monotonic() - killed, 4 if mode == "sync" else 2)
+                self.assertLess(time.monotonic() - killed, patiently(4 if mode == "sync" else 2))
                 self.finish([first])
                 self.assertEqual(self.ended(server, 40)["evictions"], 1)
 
@@ -188,7 +292,7 @@ class Faults(ServersTest):
                     before = self.metrics(run, "step", torn=True)[-1]["step"]
                     server = self.serve(0, server.port, *state)
                     self.wait_for_step(workers[0], run, before + 5)
-                    self.assertLess(time.monotonic() - killed, 5)
+                    self.assertLess(time.monotonic() - killed, patiently(5))
                 self.finish(workers)
                 summary = self.ended(server)
                 self.assertEqual(summary["pushes"], 800)
@@ -200,6 +304,7 @@ class Faults(ServersTest):
         first = self.worker(0, [server], *settings)
         second = self.worker(1, [server], *settings)
         run = self.folder / "runs" / "job"
+        self.says(server, "worker 1 has joined")
         self.wait_for_step(first, run, 20)
         second.send_signal(signal.SIGSTOP)
         self.says(server, "evicted", 3.5)
@@ -219,11 +324,11 @@ class Faults(ServersTest):
         first = self.worker(0, [server], *self.LONG, "--quiet")
         self.says(server, "has joined")
         second = self.worker(1, [server], *changed(self.LONG, lr="0.3"))
-        _, err = second.communicate(timeout=60)
+        _, err = second.communicate(timeout=program.patiently(60))
         self.assertEqual(second.returncode, 2, err)
         self.assertIn("lr", err)
         other = self.worker(1, [server], *changed(self.LONG, model="mlp-50"))
-        _, err = other.communicate(timeout=60)
+        _, err = other.communicate(timeout=program.patiently(60))
         self.assertEqual(other.returncode, 2, err)
         first.kill()
         missing = f"127.0.0.1:{free_port()}"
@@ -279,7 +384,7 @@ class Network(ServersTest):
                              *(settings or self.SETTINGS), *arguments, **variables)
 
     def assert_refused(self, process, words):
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=program.patiently(60))
         self.assertIn(process.returncode, (1, 2), err)
         for word in words:
             self.assertIn(word, err)
@@ -294,7 +399,7 @@ class Network(ServersTest):
             self.assert_refused(self.worker_on(hosts, server), advice)
             self.assert_refused(self.worker_on(hosts, server, COHORT_TOKEN="0" * 64), ["token"])
             self.finish([self.worker_on(hosts, server, COHORT_TOKEN=token)])
-            self.assertEqual(server.wait(20), 0)
+            self.assertEqual(server.wait(patiently(20)), 0)
             self.assertEqual(json.loads(server.stdout.read())["pushes"], 10)
 
     def test_values_that_come_back_early_are_the_same(self):
@@ -306,7 +411,7 @@ class Network(ServersTest):
             server = self.serve_on(hosts, COHORT_TOKEN=token)
             self.finish([self.worker_on(hosts, server, "--name", "far", "--quiet", settings=large,
                                         COHORT_TOKEN=token)])
-            self.assertEqual(server.wait(20), 0)
+            self.assertEqual(server.wait(patiently(20)), 0)
             self.assertEqual(json.loads(server.stdout.read())["drafted"], 4)
         server = self.serve()
         self.finish([self.worker(0, [server], *large, "--quiet", workers=1, name="near")])
@@ -322,7 +427,7 @@ class Network(ServersTest):
                                 ["certificate"])
             self.finish([self.worker_on(hosts, server, *named,
                                         self.folder / "tls/worker-0")])
-            self.assertEqual(server.wait(20), 0)
+            self.assertEqual(server.wait(patiently(20)), 0)
 
 
 if __name__ == "__main__":

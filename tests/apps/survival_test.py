@@ -53,7 +53,7 @@ class Survival(WorkersTest):
         return job, children
 
     def ended(self, job, status=0):
-        out, err = job.communicate(timeout=100)
+        out, err = job.communicate(timeout=program.patiently(60))
         self.assertEqual(job.returncode, status, out + err)
         return err
 
@@ -126,7 +126,7 @@ class Survival(WorkersTest):
         job, children = self.launched("a", "choco", iterations=2000)
         os.kill(children[1], signal.SIGSTOP)
         run = self.folder / "runs/a"
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + program.patiently(30)
         while time.monotonic() < deadline and not self.events(run, "lost"):
             time.sleep(0.05)
         self.assertTrue(self.events(run, "lost"), "it was not missed")
@@ -209,6 +209,7 @@ class Survival(WorkersTest):
         run = self.folder / "runs/a"
         document = json.loads((run / "run.json").read_text())
         document["id"] = "of another run"
+        del document["sha256"]
         (run / "run.json").write_text(json.dumps(document))
         os.kill(children[0], signal.SIGKILL)
         self.ended(job, status=1)
@@ -226,7 +227,7 @@ class Survival(WorkersTest):
         self.assertEqual([path.name for path in (self.folder / "runs").iterdir()], ["a"])
 
     def wait_for_event(self, run, name, count):
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + program.patiently(40)
         while time.monotonic() < deadline:
             if run.exists() and len(self.events(run, name)) >= count:
                 return

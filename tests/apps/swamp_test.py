@@ -42,6 +42,10 @@ class Experiment(Swamp):
         super().setUp()
         write_digits(self.folder / "digits")
 
+    def test_says_what_it_trains_on(self):
+        self.assertIn("2,250 training, 50 validation and 200 test samples",
+                      self.train_job("--loss-sample-interval", 50).stderr)
+
     def train_job(self, *arguments, **options):
         return self.cohort("swamp", "train", "--training-data-dir", "digits", "--validation-size",
                            "50", "--free-trial-steps", 3, "--batch-size", 16, "--threads", 1,
@@ -101,7 +105,7 @@ class Experiment(Swamp):
                           ["--job-name", "../jobs/swamp_a"]):
             with self.subTest(arguments):
                 process = self.start("swamp", "train", "--job-name", "swamp_a", *arguments)
-                process.communicate(timeout=60)
+                process.communicate(timeout=program.patiently(60))
                 self.assertNotEqual(process.returncode, 0)
                 self.assertGreater(process.returncode, 0)
                 self.assertTrue((job / "summary.json").exists())
@@ -128,9 +132,33 @@ class Experiment(Swamp):
     def test_the_two_sizes_of_an_evaluation_do_what_they_say(self):
         self.train_job("--loss-sample-interval", 50)
         self.cohort("swamp", "eval", "--eval-batch-size", 8, "--eval-max-batch", 3)
-        for path in (self.folder / "jobs").glob("*/*/*.eval"):
-            share = float(SCORE.fullmatch(path.read_text())[2])
+        scores = list((self.folder / "jobs").glob("*/*/*.eval"))
+        self.assertTrue(scores)
+        for path in scores:
+            text = path.read_text().strip()
+            self.assertTrue(text.endswith("_24"), text)
+            share = float(text.split("_")[1])
             self.assertAlmostEqual(share * 24, round(share * 24), 3)
+        # Nobody takes them for scores of the whole set, and those are made when asked for.
+        job = self.folder / "jobs/swamp_t1_pp0"
+        self.cohort("report", job, "-o", "part.html")
+        self.assertIn("as few as 24 samples", (self.folder / "part.html").read_text())
+        self.cohort("swamp", "eval", "--eval-batch-size", 8, "--eval-max-batch", 2)
+        self.assertTrue(all(path.read_text().strip().endswith("_24") for path in scores))
+        found = self.cohort("eval", job).stdout
+        self.assertIn(f"{len(scores)} dumped models evaluated", found)
+        self.assertTrue(all(SCORE.fullmatch(path.read_text()) for path in scores))
+        self.assertIn("0 dumped models evaluated", self.cohort("eval", job).stdout)
+        self.cohort("report", job, "-o", "whole.html")
+        self.assertNotIn("as few as", (self.folder / "whole.html").read_text())
+
+    def test_a_part_stays_a_part_when_the_models_are_gone(self):
+        self.train_job("--loss-sample-interval", 50)
+        self.cohort("swamp", "eval", "--eval-batch-size", 8, "--eval-max-batch", 3,
+                    "--delete-job-data", "true")
+        result = self.cohort("eval", self.folder / "jobs/swamp_t1_pp0")
+        self.assertIn("and their models are deleted", result.stderr)
+        self.assertIn("on 24 samples", result.stdout)
 
     def test_a_grid_ends_in_the_pdf(self):
         result = self.cohort("swamp", "batch", "-t", 1, 2, "-p", 0, 1, "--training-data-dir",
@@ -302,7 +330,7 @@ class Dumps(Swamp):
         self.cohort("plot", run, "-o", "a.svg")
         self.assertIsNone(job.poll())
         job.send_signal(signal.SIGINT)
-        job.communicate(timeout=60)
+        job.communicate(timeout=program.patiently(60))
         self.assertEqual(job.returncode, 130)
 
     def test_survive_kill_9_whole(self):
@@ -328,7 +356,7 @@ class Dumps(Swamp):
         self.addCleanup(subprocess.run, ["umount", disk], check=True)
         job = self.start("train", *TINY, "--workers", 1, "--dump-every", 1, "--runs-dir", disk,
                          "--name", "a")
-        _, err = job.communicate(timeout=60)
+        _, err = job.communicate(timeout=program.patiently(60))
         self.assertIn("could not be dumped, training goes on", err)
         self.assertIn(os.strerror(errno.ENOSPC), err)
         shutil.copytree(disk / "a", self.folder / "copy")
@@ -345,7 +373,7 @@ class Processes(Swamp):
         return job, list(map(int, children.split()))
 
     def ended(self, job, status=0):
-        out, err = job.communicate(timeout=120)
+        out, err = job.communicate(timeout=program.patiently(60))
         self.assertEqual(job.returncode, status, out + err)
         return err
 

@@ -102,8 +102,8 @@ class Failing(TcpTest):
                 time.sleep(0.5)  # what the other does is told four times a second
                 killed_at = time.monotonic()
                 processes[1].send_signal(signal.SIGKILL)
-                _, err = processes[0].communicate(timeout=30)
-                self.assertLess(time.monotonic() - killed_at, 3)
+                _, err = processes[0].communicate(timeout=program.patiently(30))
+                self.assertLess(time.monotonic() - killed_at, program.patiently(3))
                 self.assertEqual(processes[0].returncode, 1, err)
                 self.assertRegex(err, r"rank 1\b.*(was killed|is lost).*\bat step \d+, \w+")
 
@@ -118,7 +118,7 @@ class Failing(TcpTest):
                              "r", "--failpoints", "training.compute.rank0=sleep:150")
         self.wait_for_step(process, run, 3)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=program.patiently(60))
         self.assertEqual(process.returncode, 130, err)
         self.assertIn("cohort train --resume", err)
         self.launch(2, "train", "--resume", run)
@@ -131,7 +131,7 @@ class Failing(TcpTest):
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
         first, second = map(int, children.split())
         os.kill(second, signal.SIGKILL)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=program.patiently(30))
         self.assertEqual(process.returncode, 1, err)
         self.assertIn("process 1 failed first: it was ended by signal 9 (Killed)", err)
         self.assertRegex(err, r"rank 1 \(process \d+\) was killed.*\bat step \d+, \w+")
@@ -142,10 +142,10 @@ class Failing(TcpTest):
                      for rank in (0, 1)]
         errors = []
         for process in processes:
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=program.patiently(60))
             self.assertIn(process.returncode, (1, 2), err)
             errors.append(err)
-        self.assertIn("process 1 has other settings than process 0: lr is 0.2 instead of 0.1",
+        self.assertIn("process 1 has other settings than process 0: --lr is 0.2 instead of 0.1",
                       "".join(errors))
         self.assertFalse((self.folder / "runs").exists())
 
@@ -192,7 +192,7 @@ class TwoHostsTest(TcpTest):
         with two_hosts(self.folder) as hosts:
             train = [*PLAIN, "--batch", BATCH // 2]
             for process in [self.begin_on(hosts, number, *train) for number in (0, 1)]:
-                _, err = process.communicate(timeout=60)
+                _, err = process.communicate(timeout=program.patiently(60))
                 self.assertEqual(process.returncode, 2, err)
                 for advice in ("cohort token", "--token-file", "--insecure"):
                     self.assertIn(advice, err)
@@ -210,11 +210,11 @@ class TwoHostsTest(TcpTest):
             cut_at = time.monotonic()
             hosts.disconnect()
             for number, process in enumerate(processes):
-                _, err = process.communicate(timeout=30)
+                _, err = process.communicate(timeout=program.patiently(30))
                 self.assertEqual(process.returncode, 1, err)
                 self.assertRegex(err, rf"rank {1 - number} on {hosts.names[1 - number]} is lost: "
                                       r".*\bat step \d+, \w+")
-            self.assertLess(time.monotonic() - cut_at, 25)
+            self.assertLess(time.monotonic() - cut_at, program.patiently(25))
 
 
 if __name__ == "__main__":

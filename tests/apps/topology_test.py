@@ -69,7 +69,7 @@ class TopologyTest(ProgramTest):
             self.assertEqual(texts[0], f"{name} of {nodes} workers")
             self.assertEqual(texts[-nodes:], [str(node) for node in range(nodes)])
         process = self.start("topology", "ring", "-n", 8, "--png", "graph.png")
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=program.patiently(60))
         if process.returncode == 0:
             self.assertEqual((self.folder / "graph.png").read_bytes()[1:4], b"PNG")
         else:

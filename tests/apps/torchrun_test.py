@@ -52,7 +52,7 @@ class TorchrunTest(ProgramTest):
     def assert_nothing_left(self):
         self.assertEqual(sorted(os.listdir(self.meeting)), [])
         left = memory_of_jobs() - self.before
-        still = time.monotonic() + 3  # another test's job may be starting just now
+        still = time.monotonic() + program.patiently(3)  # another test's job may be starting just now
         while left and time.monotonic() < still:
             time.sleep(0.1)
             left &= memory_of_jobs()
@@ -115,8 +115,8 @@ class Failing(TorchrunTest):
                 self.wait_for_step(processes[0], self.folder / "runs" / name, 5)
                 killed_at = time.monotonic()
                 processes[victim].send_signal(signal.SIGKILL)
-                _, err = processes[1 - victim].communicate(timeout=30)
-                self.assertLess(time.monotonic() - killed_at, 5)
+                _, err = processes[1 - victim].communicate(timeout=program.patiently(30))
+                self.assertLess(time.monotonic() - killed_at, program.patiently(5))
                 self.assertEqual(processes[1 - victim].returncode, 1, err)
                 self.assertRegex(err, rf"rank {victim} \(process {processes[victim].pid}\) was "
                                       "killed")
@@ -140,7 +140,7 @@ class Failing(TorchrunTest):
 
     def test_a_job_beside_one_with_the_same_port_is_refused(self):
         first = self.begin(0, *TRAIN, "--name", "first")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + program.patiently(30)
         while not list(self.meeting.glob("*.job")) and time.monotonic() < deadline:
             time.sleep(0.01)
         (err,) = self.finish([self.begin(0, *TRAIN, "--name", "second")], status=2)

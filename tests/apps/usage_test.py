@@ -3,6 +3,8 @@
 import json
 
 import program
+from imagenet_test import png
+from mnist_test import write_digits
 from program import TINY, ProgramTest, changed
 
 
@@ -73,6 +75,38 @@ class BadInput(ProgramTest):
             self.skipTest("every data set is installed here")
         self.refused("train", "--data", absent[0], "--data-dir", "nowhere", status=1,
                      says=[absent[0], "nowhere", "--data-dir"])
+
+    def test_a_data_folder_that_is_named_is_the_only_one_looked_in(self):
+        usual = self.folder / ".cache/cohort"
+        usual.mkdir(parents=True)
+        write_digits(usual / "mnist")
+        for split in ("train", "val"):
+            (usual / split / "cat").mkdir(parents=True)
+            (usual / split / "cat/1.png").write_bytes(png(8, (200, 30, 30)))
+        wrong = "/typo/data"
+        for arguments in (["train", "--data", "mnist", "--data-dir", wrong],
+                          ["imagenet", "-a", "resnet18", wrong],
+                          ["choco", "--data", "mnist", "--arch", "lenet", "--data_dir", wrong],
+                          ["swamp", "train", "--training-data-dir", wrong],
+                          ["mnist", "--local", "--data_dir", wrong, "--logs_path", "runs"],
+                          ["dist_train", f"--data_dir={wrong}", "--model=resnet8"],
+                          ["bench", "step", "--data", "mnist", "--data-dir", wrong],
+                          ["data", "verify", "mnist", "--data-dir", wrong]):
+            with self.subTest(arguments):
+                result = self.cohort(*arguments, status=1)
+                self.assertIn(f"{wrong} (there is no such folder)", result.stdout + result.stderr)
+                self.assertFalse((self.folder / "runs").exists())
+        self.environment["COHORT_DATA_DIR"] = wrong
+        self.refused("train", "--data", "mnist", says=["COHORT_DATA_DIR", wrong])
+
+    def test_the_place_of_the_data_is_always_said(self):
+        write_digits(self.folder / ".cache/cohort/mnist")
+        place = str(self.folder / ".cache/cohort/mnist")
+        for arguments in (["train", "--model", "mlp-100", "--data", "mnist", "--iterations", 1],
+                          ["mnist", "--local", "--training_epochs", 1, "--validation_size", 100],
+                          ["swamp", "train", "--validation-size", 100, "--batch-size", 100]):
+            with self.subTest(arguments):
+                self.assertIn(f"from {place}", self.cohort(*arguments).stderr)
 
     def test_init_files(self):
         (self.folder / "text").write_text("not tensors")

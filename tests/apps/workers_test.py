@@ -38,7 +38,7 @@ class WorkersTest(ProgramTest):
             stderr=subprocess.PIPE)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=program.patiently(60))
         self.assertEqual(process.returncode, status, f"{arguments}\n{out}\n{err}")
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
@@ -173,7 +173,7 @@ class GoingOn(WorkersTest):
             process = self.start("train", "--name", method, *flags, "--record-every", 1)
             self.wait_for_step(process, run, 9)
             process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=program.patiently(60))
             self.assertEqual(process.returncode, 130, err)
             self.assertIn(f"--resume runs/{method}", err)
             self.cohort("train", "--resume", run)

@@ -1,0 +1,85 @@
+"""Ctrl-C and SIGTERM are answered in every phase, and nothing is lost by them."""
+
+import json
+import signal
+import time
+
+import program
+from program import ProgramTest, changed, patiently
+from servers_test import ServersTest, free_port
+
+# An evaluation takes half a minute, a step nothing.
+LONG_EVALUATION = ["--model", "mlp-100", "--data", "synthetic", "--synthetic-shape", "1x4x4",
+                   "--train-size", "64", "--test-size", "50000", "--batch", "32", "--lr", "0.02",
+                   "--failpoints", "evaluation.batch=sleep:300"]
+
+
+class StopTest(ProgramTest):
+    def stopped(self, process, number, within_s):
+        """Sends the signal; the error stream once the process has ended with 130."""
+        start = time.monotonic()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=patiently(60))
+        self.assertEqual(process.returncode, 130, f"{out}\n{err}")
+        self.assertLess(time.monotonic() - start, patiently(within_s))
+        self.assertIn("again to quit", err)
+        return err
+
+
+class Evaluations(StopTest):
+    def setUp(self):
+        super().setUp()
+        asked = self.cohort("train", "--failpoints", "x=crash", "--model", "none", status=2)
+        if "no failpoints" in asked.stderr:
+            self.skipTest("built without failpoints")
+
+    def interrupted(self, name, step, *arguments):
+        process = self.start("train", "--name", name, *LONG_EVALUATION, "--record-every", 1,
+                             *arguments)
+        run = self.folder / "runs" / name
+        self.wait_for_step(process, run, step)
+        time.sleep(0.5)  # it evaluates by now, mostly
+        err = self.stopped(process, signal.SIGTERM, 2)
+        self.assertIn("cohort train --resume", err)
+        self.assertEqual(self.metrics(run, "evaluation"), [])
+        self.assertEqual(self.latest(run).name, f"step-{step:09}")
+        self.assertEqual(json.loads((run / "summary.json").read_text())["reason"], "interrupted")
+        return run
+
+    def test_one_on_the_way_is_given_up(self):
+        run = self.interrupted("a", 2, "--epochs", 3)
+        whole = self.train("whole", *changed(LONG_EVALUATION, failpoints=""), "--epochs", 3)
+        self.cohort("train", "--resume", run)
+        self.assert_same_weights(run, whole)
+
+    def test_the_last_one_is_made_up_for(self):
+        run = self.interrupted("b", 6, "--epochs", 3, "--eval-every", 0)
+        self.cohort("train", "--resume", run)
+        self.assertEqual([record["step"] for record in self.metrics(run, "evaluation")], [6])
+        self.assertEqual(json.loads((run / "summary.json").read_text())["reason"], "finished")
+
+    def test_two_workers_agree_to_give_it_up(self):
+        self.interrupted("c", 1, "--epochs", 3, "--workers", 2, "--method", "all-reduce")
+
+
+class WaitsForServers(StopTest, ServersTest):
+    def test_one_that_is_not_there(self):
+        for method in ("parameter-server", "swamp"):
+            with self.subTest(method):
+                process = self.start("train", *program.TINY, "--method", method, "--workers", 2,
+                                     "--rank", 0, "--servers", f"127.0.0.1:{free_port()}",
+                                     *(["--validation-size", 64] if method == "swamp" else []))
+                time.sleep(3)  # it waits by now, mostly
+                self.stopped(process, signal.SIGTERM, 1)
+
+    def test_the_first_values_that_another_worker_brings(self):
+        server = self.serve()
+        waiting = self.start("train", *program.TINY, "--method", "parameter-server", "--workers", 2,
+                             "--rank", 1, "--servers", server.address)
+        self.says(server, "worker 1 has joined")
+        err = self.stopped(waiting, signal.SIGINT, 1)
+        self.assertRegex(err, "interrupted while (joining|waiting for the first parameters)")
+
+
+if __name__ == "__main__":
+    program.main()
