@@ -240,7 +240,7 @@ def reference(engine):
             command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", 2, *command]
         else:
             command += ["--engine", "threads", "--workers", 2]
-        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        environment = {**program.clean_environment(), "OMPI_ALLOW_RUN_AS_ROOT": "1",
                        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         try:
             subprocess.run([str(word) for word in command], cwd=folder, check=True, timeout=60,

@@ -26,6 +26,13 @@ PATIENCE = float(os.environ.get("COHORT_TEST_PATIENCE", "10"))
 def patiently(seconds):
     return seconds * PATIENCE
 
+
+def clean_environment():
+    """Without what changes the program's arithmetic or where it looks for files."""
+    return {key: value for key, value in os.environ.items()
+            if not key.startswith(("OPENBLAS", "DNNL", "COHORT", "XDG_CACHE"))}
+
+
 # Small enough that starting the program takes longer than training.
 TINY = ["--model", "mlp-100", "--data", "synthetic", "--synthetic-shape", "1x12x12",
         "--train-size", "256", "--test-size", "64", "--batch", "32", "--lr", "0.02"]
@@ -55,8 +62,7 @@ class ProgramTest(unittest.TestCase):
         parent = shared if os.access(shared, os.W_OK) else None
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cohort-", dir=parent))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.environment = {key: value for key, value in os.environ.items()
-                            if not key.startswith(("OPENBLAS", "DNNL", "COHORT", "XDG_CACHE"))}
+        self.environment = clean_environment()
         self.environment["HOME"] = str(self.folder)
 
     def start(self, *arguments, **options):
