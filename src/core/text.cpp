@@ -72,4 +72,13 @@ std::string unknown_name(std::string_view kind, std::string_view word,
   return text + "\nknown: " + join(known, ", ");
 }
 
+std::string with_commas(std::int64_t number) {
+  std::string text = std::to_string(number);
+  for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > (number < 0 ? 1 : 0);
+       i -= 3) {
+    text.insert(static_cast<std::size_t>(i), ",");
+  }
+  return text;
+}
+
 }  // namespace cohort

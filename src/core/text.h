@@ -1,6 +1,7 @@
 // Small helpers for messages.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,7 +11,8 @@ namespace cohort {
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);
-std::string lower(std::string text);  // A to Z alone
+std::string lower(std::string text);           // A to Z alone
+std::string with_commas(std::int64_t number);  // 1,234,567
 
 inline constexpr std::string_view kHexDigits = "0123456789abcdef";
 

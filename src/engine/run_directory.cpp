@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -74,6 +75,7 @@ RunDirectory::RunDirectory(fs::path path) : path_(std::move(path)) {}
 
 RunDirectory::RunDirectory(RunDirectory&& other) noexcept
     : path_(std::move(other.path_)),
+      run_json_(std::move(other.run_json_)),
       lock_(std::exchange(other.lock_, -1)),
       log_(std::move(other.log_)),
       metrics_(std::move(other.metrics_)) {}
@@ -134,6 +136,7 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   }
   RunDirectory run(path);
   run.lock();
+  run.run_json_ = read_text_file(path / "run.json", kRunJsonLimit);
   return run;
 }
 
@@ -149,7 +152,30 @@ void RunDirectory::lock() {
 void RunDirectory::write_run_json(const nlohmann::json& content) {
   nlohmann::json document = content;
   document[kChecksum] = checksum_of(content);
-  write_file_atomically(path_ / "run.json", document.dump(2) + "\n");
+  run_json_ = document.dump(2) + "\n";
+  write_file_atomically(path_ / "run.json", run_json_);
+}
+
+bool RunDirectory::remake_if_gone() {
+  struct stat held {};
+  struct stat named {};
+  if (::fstat(lock_, &held) == 0 && ::stat((path_ / ".lock").c_str(), &named) == 0 &&
+      held.st_dev == named.st_dev && held.st_ino == named.st_ino &&
+      fs::exists(path_ / "run.json")) {
+    return false;
+  }
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) throw_file_error(error.value(), "creating the run directory", path_);
+  const int before = std::exchange(lock_, -1);
+  lock();
+  ::close(before);
+  write_file_atomically(path_ / "run.json", run_json_);
+  if (log_ != nullptr) {
+    const std::lock_guard guard(log_->mutex);
+    log_->file.remake();
+  }
+  return true;
 }
 
 void RunDirectory::write_summary(const nlohmann::json& content) {

@@ -35,6 +35,9 @@ class RunDirectory {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
 
   void write_run_json(const nlohmann::json& content);
+  // Where somebody has removed or moved the folder meanwhile: makes it again with its run.json and
+  // metrics.jsonl, and returns true.
+  bool remake_if_gone();
   void write_summary(const nlohmann::json& content);
 
   // Removes the folder when there is nothing in it but what create() wrote and empty files: of a
@@ -57,6 +60,7 @@ class RunDirectory {
                  const std::string& stem);
 
   std::filesystem::path path_;
+  std::string run_json_;  // as it was written last
   int lock_ = -1;
   struct Log;
   std::unique_ptr<Log> log_;

@@ -1,16 +1,11 @@
 #include "launch/local_processes_servers.h"
 
-#include <ftw.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/exit_status.h"
+#include "core/private_folder.h"
 #include "launch/supervise.h"
 #include "network/credentials.h"
 #include "network/identity.h"
@@ -21,8 +16,6 @@ namespace {
 constexpr std::chrono::seconds kTimeToEnd{30};
 constexpr std::chrono::seconds kTimeToNoticeLoss{3};  // when a worker failed
 constexpr std::chrono::seconds kServersHardStopAfter{5};
-
-int remove_entry(const char* path, const struct stat*, int, struct FTW*) { return ::remove(path); }
 
 class ServersJob {
  public:
@@ -45,6 +38,7 @@ class ServersJob {
         }
       }
       stops.look(processes_, servers_, processes_.count());
+      end_if_due();
       if (!running(servers_, processes_.count())) wait_for_servers();
       if (Clock::now() > kill_at_) {
         for (int number = 0; number < processes_.count(); ++number) processes_.kill(number);
@@ -83,8 +77,15 @@ class ServersJob {
       processes_.start_again(number);
       return;
     }
-    say(how + (processes_.killed(number) ? ", too often" : "") + ": the job is ended");
+    say(how + (processes_.killed(number) ? ", too often" : ""));
     failed_ = true;
+    end_at_ = std::min(end_at_, deadline_in(kTimeToNoticeLoss));
+  }
+
+  // A server has ended for good. Workers that are done with it are about to end, too.
+  void end_if_due() {
+    if (ending_ || Clock::now() < end_at_ || !running(servers_, processes_.count())) return;
+    say("the job is ended");
     ending_ = true;
     kill_at_ = deadline_in(kServersHardStopAfter);
     tell(0, processes_.count(), SIGTERM);
@@ -140,22 +141,11 @@ class ServersJob {
   bool any_done_ = false;  // a worker ended well
   bool told_ = false;      // the servers were told to end
   Clock::time_point workers_gone_ = {};
+  Deadline end_at_ = Deadline::max();
   Deadline kill_at_ = Deadline::max();
 };
 
 }  // namespace
-
-PrivateFolder::PrivateFolder() {
-  std::string path = (std::filesystem::temp_directory_path() / "cohort-job-XXXXXX").string();
-  if (::mkdtemp(path.data()) == nullptr) {
-    throw FileError("cannot make a folder " + path + " for this job: " + std::strerror(errno));
-  }
-  path_ = path;
-}
-
-PrivateFolder::~PrivateFolder() {
-  ::nftw(path_.c_str(), remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
 
 LocalServersJob local_servers_job(const LocalServersRequest& request,
                                   const std::filesystem::path& folder) {
@@ -204,7 +194,7 @@ LocalServersJob local_servers_job(const LocalServersRequest& request,
 }
 
 int run_local_servers(const LocalServersRequest& request, const LocalControl& control) {
-  const PrivateFolder folder;
+  const PrivateFolder folder(std::filesystem::temp_directory_path(), "cohort-job");
   const LocalServersJob job = local_servers_job(request, folder.path());
   make_authority(folder.path() / "tls", job_id_of(job.job), request.servers, request.workers);
   return ServersJob(request, control).run(job.processes);

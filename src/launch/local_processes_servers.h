@@ -26,19 +26,6 @@ struct LocalServersRequest {
   int restarts = kRestarts;  // of each server
 };
 
-// A folder of this user alone that goes with this object, with all that is in it.
-class PrivateFolder {
- public:
-  PrivateFolder();  // throws FileError
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  ~PrivateFolder();
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 // The processes, servers first. Makes nothing: the authority's folder is `folder`/tls.
 struct LocalServersJob {
   std::string job;

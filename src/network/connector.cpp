@@ -42,6 +42,7 @@ class ConnectorCore final : public std::enable_shared_from_this<ConnectorCore> {
 
   void begin();
   void stop();
+  const std::string& obstacle() const { return obstacle_; }
 
  private:
   void watch_deadline();
@@ -51,6 +52,7 @@ class ConnectorCore final : public std::enable_shared_from_this<ConnectorCore> {
   void attempt_ended(Attempt::Result result);
   void note(const Attempt::Failed& failure);
   void pause();
+  void wait(std::chrono::milliseconds time);  // then a round begins
   void make_tls();
   void end(ConnectFailure::Kind kind, const std::string& reason);
   std::string peer_text() const;
@@ -102,9 +104,7 @@ void ConnectorCore::make_tls() {
 
 void ConnectorCore::begin() {
   watch_deadline();
-  asio::post(io_, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->begin_round();
-  });
+  wait(options_.first_pause);
 }
 
 void ConnectorCore::watch_deadline() {
@@ -195,7 +195,7 @@ void ConnectorCore::attempt_ended(Attempt::Result result) {
   const auto& failure = std::get<Attempt::Failed>(result);
   note(failure);
   distrusted_ = failure.distrusted ? distrusted_ + 1 : 0;
-  if (must_encrypt_ && distrusted_ == kMostDistrusted) {
+  if (must_encrypt_ && !options_.returning && distrusted_ == kMostDistrusted) {
     return end(ConnectFailure::Kind::kRefused,
                peer_text() + " and " + options_.self.text() + " do not trust each other (" +
                    obstacle_ + "): give all processes of the job the same token, or certificates " +
@@ -220,8 +220,12 @@ void ConnectorCore::note(const Attempt::Failed& failure) {
 }
 
 void ConnectorCore::pause() {
-  timer_.expires_after(pause_);
+  wait(pause_);
   pause_ = std::min(2 * pause_, std::chrono::milliseconds(kRetryPause));
+}
+
+void ConnectorCore::wait(std::chrono::milliseconds time) {
+  timer_.expires_after(time);
   timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
     const auto self = weak.lock();
     if (!error && self) self->begin_round();
@@ -250,6 +254,8 @@ class ConnectorHandle final : public Connector {
  public:
   explicit ConnectorHandle(std::shared_ptr<ConnectorCore> core) : core_(std::move(core)) {}
   ~ConnectorHandle() override { core_->stop(); }
+
+  std::string obstacle() const override { return core_->obstacle(); }
 
  private:
   std::shared_ptr<ConnectorCore> core_;

@@ -4,6 +4,7 @@
 // until it succeeds, the deadline passes, or the peer says that this process is not welcome.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,6 +31,10 @@ struct ConnectorOptions {
   LinkOptions links = {};
   std::string runtime_folder = {};  // where a Unix socket is looked for first; empty: nowhere
   bool shared_memory = true;
+  // The peer has been there before and may be starting again: whoever answers meanwhile without
+  // being able to prove who it is has taken its address, and is no reason to give up.
+  bool returning = false;
+  std::chrono::milliseconds first_pause = {};  // before the first attempt
 };
 
 // Why there is no link.
@@ -45,6 +50,8 @@ struct ConnectFailure {
 class Connector {
  public:
   virtual ~Connector() = default;  // gives up without a call back
+
+  virtual std::string obstacle() const = 0;  // why it has not come off yet, for people
 };
 
 // Exactly one of the two is called, from the io_context's thread. Throws ConfigError when the

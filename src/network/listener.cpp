@@ -116,6 +116,7 @@ ListenerCore::ListenerCore(asio::io_context& io, const ListenerOptions& options,
 
 void ListenerCore::open_side_door() {
   make_private_folder(options_.runtime_folder);
+  remove_left_sockets(options_.runtime_folder);
   const std::string path = local_socket_path(options_.runtime_folder, options_.address);
   try {
     local_ = LocalSocket(path);

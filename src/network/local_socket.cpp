@@ -5,10 +5,18 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
 
 #include "core/error.h"
 
 namespace cohort {
+namespace {
+
+constexpr std::time_t kYoung = 10;  // seconds
+
+}  // namespace
 
 std::string local_socket_path(const std::string& folder, const Address& address) {
   const std::string host = address.host == "localhost" ? "127.0.0.1" : address.host;
@@ -29,6 +37,19 @@ void make_private_folder(const std::string& folder) {
     throw ConfigError(folder +
                       " must be a folder of this user that is closed to all others (mode 0700, no "
                       "link); name another, or remove it");
+  }
+}
+
+void remove_left_sockets(const std::string& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    struct stat about {};
+    if (::lstat(path.c_str(), &about) != 0 || !S_ISSOCK(about.st_mode)) continue;
+    // One that was made just now may not listen yet.
+    if (std::time(nullptr) - about.st_mtime < kYoung || !fits_unix_address(path)) continue;
+    if (nobody_listens_at(path)) ::unlink(path.c_str());
   }
 }
 

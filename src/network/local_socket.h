@@ -20,6 +20,9 @@ bool is_private_folder(const std::string& folder);
 // and not private.
 void make_private_folder(const std::string& folder);
 
+// Removes the sockets in such a folder that killed processes have left: nobody listens there.
+void remove_left_sockets(const std::string& folder);
+
 // A listening socket whose name vanishes with it.
 class LocalSocket {
  public:

@@ -132,6 +132,12 @@ Descriptor listen_at(Address& address) {
   throw ConfigError(why_not_listening(address, error));
 }
 
+bool nobody_listens_at(const std::string& path) {
+  const SocketAddress place = unix_address(path);
+  const Descriptor probe = make_socket(AF_UNIX);
+  return ::connect(probe.get(), place.get(), place.size) != 0 && errno == ECONNREFUSED;
+}
+
 Descriptor listen_at_path(const std::string& path) {
   const SocketAddress place = unix_address(path);
   for (bool again = true;; again = false) {
@@ -142,8 +148,7 @@ Descriptor listen_at_path(const std::string& path) {
     }
     const int error = errno;
     if (error == EADDRINUSE && again) {
-      const Descriptor probe = make_socket(AF_UNIX);
-      if (::connect(probe.get(), place.get(), place.size) != 0 && errno == ECONNREFUSED) {
+      if (nobody_listens_at(path)) {
         ::unlink(path.c_str());
         continue;
       }

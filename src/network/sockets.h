@@ -67,6 +67,9 @@ Descriptor begin_connecting(const SocketAddress& address);
 // 0, or an errno value.
 int connect_error(int descriptor);
 
+// Whether the Unix socket at `path` has been left by a process that is gone.
+bool nobody_listens_at(const std::string& path);
+
 // Whether the host of a TCP address says, in that time, that no process listens there.
 bool nobody_listens_at(const Address& address, std::chrono::milliseconds at_most);
 

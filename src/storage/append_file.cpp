@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -31,7 +33,7 @@ int write_all(int descriptor, std::string_view text) {
 
 AppendFile::AppendFile(std::filesystem::path path) : path_(std::move(path)) {
   COHORT_FAILPOINT("append.open");
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw_file_error(errno, "opening", path_);
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
@@ -68,6 +70,24 @@ void AppendFile::sync() {
   flush();
   COHORT_FAILPOINT("append.sync");
   if (::fdatasync(descriptor_) != 0) throw_file_error(errno, "making durable", path_);
+}
+
+void AppendFile::remake() {
+  flush();
+  AppendFile fresh(path_);
+  fresh.truncate(0);
+  std::array<char, kBufferBytes> piece;
+  for (std::uint64_t place = 0; place < flushed_;) {
+    const ssize_t got = ::pread(descriptor_, piece.data(), piece.size(), static_cast<off_t>(place));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) throw_file_error(got < 0 ? errno : EIO, "reading", path_);
+    const std::string_view text(piece.data(), static_cast<std::size_t>(got));
+    if (const int error = write_all(fresh.descriptor_, text); error != 0) {
+      throw_file_error(error, "writing", path_);
+    }
+    place += text.size();
+  }
+  std::swap(descriptor_, fresh.descriptor_);
 }
 
 void AppendFile::truncate(std::uint64_t length) {

@@ -32,6 +32,9 @@ class AppendFile {
   void flush();
   void sync();
 
+  // The file's name is gone: makes it again, with all that was written.
+  void remake();
+
   // Forgets everything after the first `length` bytes. Throws when the file is shorter than that.
   void truncate(std::uint64_t length);
 

@@ -205,8 +205,8 @@ TEST(Handshake, AnswersThatAreNoneAreNamed) {
   };
   EXPECT_THAT(problem(frame_bytes({.type = kWelcome, .job = job_id_of("other")}, Bytes(16))),
               HasSubstr("another job"));
-  EXPECT_THAT(problem(frame_bytes({.type = kWelcome, .job = job}, Bytes(16), 3)),
-              HasSubstr("version 3"));
+  EXPECT_THAT(problem(frame_bytes({.type = kWelcome, .job = job}, Bytes(16), 99)),
+              HasSubstr("version 99"));
   EXPECT_THAT(problem(frame_bytes({.type = kWelcome, .job = job}, Bytes(17))),
               HasSubstr("no greeting"));
   EXPECT_THAT(problem(frame_bytes({.type = kRefuse, .job = job}, Bytes(513))),
