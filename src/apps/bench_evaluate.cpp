@@ -12,10 +12,10 @@
 #include "apps/environment.h"
 #include "apps/serving.h"
 #include "core/clock.h"
+#include "core/private_folder.h"
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
 #include "engine/device.h"
-#include "storage/folder.h"
 
 namespace cohort {
 namespace {
@@ -61,7 +61,8 @@ void write_dumps(const RunConfig& config, const Dataset& data, const std::filesy
 void run_evaluate_bench(const EvaluateBench& bench) {
   const RunConfig config = bench.flags.resolve(defaults());
   const auto data = open_announced_data(config);
-  const std::filesystem::path folder = make_socket_folder();
+  const PrivateFolder dumps(runtime_folder(), "bench");
+  const std::filesystem::path& folder = dumps.path();
   write_dumps(config, *data->test, folder, bench.models);
   double alone = 0;
   for (const int jobs : bench.jobs) {
@@ -86,7 +87,6 @@ void run_evaluate_bench(const EvaluateBench& bench) {
     fmt::print("{}\n", line.dump());
     std::fflush(stdout);
   }
-  remove_tree(folder);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ Timings time_push_pulls(const ParameterClientOptions& options, std::int64_t elem
   AlignedVector<float> parameters(static_cast<std::size_t>(elements));
   const AlignedVector<float> gradients(parameters.size(), kGradient);
   ParameterClient client(options, {parameters, gradients, {}});
-  client.start(0, deadline_in(kPushPullTimeout));
+  client.start({}, deadline_in(kPushPullTimeout));
   const auto push_pull = [&] {
     client.begin_push();
     client.finish_push();
@@ -70,7 +70,7 @@ Timings time_push_pulls(const ParameterClientOptions& options, std::int64_t elem
       throw RunError(fmt::format("the servers' parameters are {} instead of {}", value, expected));
     }
   }
-  client.leave(deadline_in(kPushPullTimeout));
+  client.leave(LeaveKind::kDone, deadline_in(kPushPullTimeout));
   return timings;
 }
 

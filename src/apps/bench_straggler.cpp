@@ -34,7 +34,7 @@ double work(const ParameterClientOptions& options, std::int64_t elements, Millis
   AlignedVector<float> parameters(static_cast<std::size_t>(elements));
   const AlignedVector<float> gradients(parameters.size(), 1e-3F);
   ParameterClient client(options, {parameters, gradients, {}});
-  client.start(0, deadline_in(kStragglerTimeout));
+  client.start({}, deadline_in(kStragglerTimeout));
   const Clock::time_point start = Clock::now();
   int steps = 0;
   while (seconds_between(start, Clock::now()) < seconds) {
@@ -45,7 +45,7 @@ double work(const ParameterClientOptions& options, std::int64_t elements, Millis
     ++steps;
   }
   const double rate = steps / seconds_between(start, Clock::now());
-  client.leave(deadline_in(kStragglerTimeout));
+  client.leave(LeaveKind::kDone, deadline_in(kStragglerTimeout));
   return rate;
 }
 

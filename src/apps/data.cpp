@@ -6,6 +6,7 @@
 #include "apps/environment.h"
 #include "apps/run_summary.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "data/survey.h"
 
 namespace cohort {

@@ -7,6 +7,7 @@
 #include "apps/environment.h"
 #include "apps/run_summary.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "data/text.h"
 #include "storage/sha256.h"
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/data_description.h"
+#include "core/text.h"
 #include "metrics/over_ranks.h"
 
 namespace cohort {
@@ -86,15 +87,6 @@ std::string late_text(const std::vector<Lateness>& late, Step steps, double seco
   return fmt::format("rank {} held the others up {:.1f} ms a step ({:.0f}% of the time), by its {}",
                      worst - late.begin(), 1e3 * worst->seconds / static_cast<double>(steps),
                      100 * share, worst->data_seconds > worst->seconds / 2 ? "data" : "computing");
-}
-
-std::string with_commas(std::int64_t number) {
-  std::string text = std::to_string(number);
-  for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > (number < 0 ? 1 : 0);
-       i -= 3) {
-    text.insert(static_cast<std::size_t>(i), ",");
-  }
-  return text;
 }
 
 void announce_run(const RunConfig& config, std::int64_t parameters, const DataSplits& data,

@@ -17,8 +17,6 @@ namespace cohort {
 // others wait for in most of `steps`, if that costs anything worth a word; else "".
 std::string late_text(const std::vector<Lateness>& late, Step steps, double seconds);
 
-std::string with_commas(std::int64_t number);
-
 // What is about to be trained, on what, how and where to, on the error stream.
 void announce_run(const RunConfig& config, std::int64_t parameters, const DataSplits& data,
                   const std::filesystem::path& run);

@@ -11,6 +11,7 @@
 #include "apps/serving.h"
 #include "apps/swamp_host.h"
 #include "core/error.h"
+#include "core/repeat_limiter.h"
 #include "engine/run_directory.h"
 
 namespace cohort {
@@ -112,9 +113,9 @@ int serve_best(const ServeBestCommand& command, const std::vector<std::string>& 
   server.state_dir = command.state_dir;
   server.workers = static_cast<int>(config.workers);
   server.idle_exit = std::chrono::milliseconds(static_cast<std::int64_t>(command.idle_exit * 1e3));
-  server.log = [&](const std::string& line) {
+  server.log = limit_repeats([&](const std::string& line) {
     if (!command.quiet) fmt::print(stderr, "server: {}\n", line);
-  };
+  });
   SwampHost host(std::move(options));
   fmt::print(stderr, "listening {}\n", host.address().text());
   watch_signals();

@@ -1,16 +1,16 @@
 #include "apps/server_threads.h"
 
 #include "apps/serving.h"
-#include "storage/folder.h"
 
 namespace cohort {
 
 ServerThreads::ServerThreads(int servers, int workers, const JobId& job,
                              const std::function<void(const std::string&)>& log)
-    : folder_(make_socket_folder()), reports_(static_cast<std::size_t>(servers)) {
+    : folder_(runtime_folder(), "servers"), reports_(static_cast<std::size_t>(servers)) {
   for (int server = 0; server < servers; ++server) {
     ServerProcessOptions options;
-    options.listener.address.path = (folder_ / ("server-" + std::to_string(server))).string();
+    options.listener.address.path =
+        (folder_.path() / ("server-" + std::to_string(server))).string();
     options.listener.self = {job, Role::kServer, server};
     options.workers = workers;
     options.log = log;
@@ -29,10 +29,10 @@ ServerThreads::~ServerThreads() {
     if (thread.joinable()) thread.join();
   }
   servers_.clear();
-  remove_tree(folder_);
 }
 
 std::vector<ServerReport> ServerThreads::wait() {
+  stop_ = true;  // all workers have ended, however
   for (std::thread& thread : threads_) thread.join();
   return reports_;
 }

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <atomic>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/private_folder.h"
 #include "network/address.h"
 #include "network/identity.h"
 #include "serving/server_process.h"
@@ -30,7 +30,7 @@ class ServerThreads {
   std::vector<ServerReport> wait();
 
  private:
-  std::filesystem::path folder_;
+  PrivateFolder folder_;  // of the sockets
   std::atomic<bool> stop_{false};
   std::vector<Address> addresses_;
   std::vector<std::unique_ptr<ServerProcess>> servers_;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +12,8 @@
 #include "apps/environment.h"
 #include "apps/run_summary.h"
 #include "core/error.h"
+#include "core/exit_status.h"
+#include "core/repeat_limiter.h"
 #include "core/text.h"
 #include "launch/rendezvous.h"
 #include "serving/server_process.h"
@@ -78,12 +79,6 @@ std::string runtime_folder() {
                         "/tmp/cohort-" + std::to_string(::geteuid()));
 }
 
-std::filesystem::path make_socket_folder() {
-  std::string pattern = runtime_folder() + "/servers-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) throw_file_error(errno, "making the folder", pattern);
-  return pattern;
-}
-
 Credentials find_credentials(const std::string& token_file, const std::string& tls_dir,
                              bool insecure) {
   Credentials credentials;
@@ -140,10 +135,10 @@ int serve_parameters(const ServeRequest& request) {
   std::memcpy(&options.server.seed, random_job_id().data(), sizeof options.server.seed);
   options.state_dir = request.state_dir;
   options.workers = request.workers;
-  options.log = [&](const std::string& line) {
+  options.log = limit_repeats([&](const std::string& line) {
     if (request.quiet) return;
     fmt::print(stderr, "server {}: {}\n", request.index, in_words_of(request.flag_names, line));
-  };
+  });
   const auto begin = [&] {
     try {
       return ServerProcess(std::move(options));
@@ -157,7 +152,8 @@ int serve_parameters(const ServeRequest& request) {
   const ServerReport report = server.run(stop_requested());
   if (request.json) fmt::print("{}\n", to_json(report, request.index).dump());
   if (!request.quiet) print_report(report, request.index);
-  return stop_requested() ? 130 : 0;
+  if (stop_requested()) return kExitInterrupted;
+  return report.well ? 0 : 1;
 }
 
 }  // namespace cohort

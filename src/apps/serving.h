@@ -42,9 +42,6 @@ std::vector<std::string> serve_command(const ServeRequest& request, const RunCon
 // A folder of this user alone for sockets, made if need be.
 std::string runtime_folder();
 
-// A new folder in it, for the sockets of servers in this process. The caller removes it.
-std::filesystem::path make_socket_folder();
-
 // `job` if not empty, else $COHORT_JOB, else "cohort".
 std::string find_job_name(const std::string& job);
 

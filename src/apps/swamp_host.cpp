@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "apps/environment.h"
-#include "apps/run_summary.h"
 #include "apps/serving.h"
+#include "core/text.h"
 #include "engine/assemble.h"
-#include "storage/folder.h"
 
 namespace cohort {
 namespace {
@@ -67,8 +66,8 @@ void SwampHost::accepted(std::uint64_t version, double loss, std::span<const flo
 }
 
 SwampThread::SwampThread(SwampHostOptions options, const JobId& job)
-    : folder_(make_socket_folder()) {
-  options.server.listener.address.path = (folder_ / "best").string();
+    : folder_(runtime_folder(), "servers") {
+  options.server.listener.address.path = (folder_.path() / "best").string();
   options.server.listener.self = {job, Role::kServer, 0};
   host_ = std::make_unique<SwampHost>(std::move(options));
   thread_ = std::thread([this] {
@@ -84,7 +83,6 @@ SwampThread::~SwampThread() {
   stop_ = true;
   if (thread_.joinable()) thread_.join();
   host_.reset();
-  remove_tree(folder_);
 }
 
 SwampReport SwampThread::wait() {

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <atomic>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <thread>
 
 #include "config/run_config.h"
+#include "core/private_folder.h"
 #include "data/registry.h"
 #include "engine/swamp_examiner.h"
 #include "metrics/metrics_sink.h"
@@ -65,7 +65,7 @@ class SwampThread {
   SwampReport wait();
 
  private:
-  std::filesystem::path folder_;
+  PrivateFolder folder_;  // of the socket
   std::atomic<bool> stop_{false};
   std::unique_ptr<SwampHost> host_;
   SwampReport report_;

@@ -22,6 +22,7 @@
 #include "config/async_momentum.h"
 #include "core/error.h"
 #include "core/exit_status.h"
+#include "core/repeat_limiter.h"
 #include "core/text.h"
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
@@ -116,7 +117,7 @@ class Training {
     const std::optional<ServerAccess> servers = reach_servers();
     WorkerSetup setup(resume_ ? &*resume_ : nullptr, servers ? &*servers : nullptr);
     setup.enters = request_.rejoin;
-    setup.note = say;
+    setup.note = say_;
     run_workers(
         config_, *data_, members, setup, [&](Worker& worker) { train_one(worker); },
         [](const std::string& text) {
@@ -131,6 +132,10 @@ class Training {
     if (files_) finish();
     // A launcher ends the whole job when one process ends with another status than 0.
     if (!job_.outlives_losses()) processes.barrier(deadline_in(std::chrono::minutes(5)));
+    if (!outcome_.missing.empty()) {
+      say("cohort: " + outcome_.missing);
+      return 1;
+    }
     if (outcome_.reason != StopReason::kInterrupted) return 0;
     job_.skip_farewell();
     return kExitInterrupted;
@@ -176,7 +181,7 @@ class Training {
     if (keeps_workers_in_step(config_.method)) return std::nullopt;
     ServerAccess access;
     access.wait_for_others = request_.wait_for_others;
-    access.note = say;
+    access.note = say_;
     access.stop = &stop_requested();
     if (const std::optional<int> own = servers_to_start(config_)) {
       access.job = random_job_id();
@@ -217,7 +222,7 @@ class Training {
     if (resume_) {
       options.earlier_seconds = nlohmann::json::parse(resume_->engine).value("seconds", 0.0);
     }
-    options.note = say;
+    options.note = say_;
     dumps_ = std::make_unique<DumpWriter>(std::move(options));
   }
 
@@ -236,8 +241,7 @@ class Training {
     }
   }
 
-  // Trouble with servers is said also to those who want no progress. From any thread.
-  static void say(const std::string& line) { fmt::print(stderr, "{}\n", line); }
+  void say(const std::string& line) const { say_(line); }
 
   // The worker whose records, progress and checkpoints are this process's.
   bool speaks_for_us(const Worker& worker) const {
@@ -312,7 +316,15 @@ class Training {
             .progress = &progress,
             .checkpoints = &files_->checkpoints,
             .metrics_bytes = [this] { return files_->run.metrics_bytes(); },
+            .keep_folder = [this] { keep_folder(); },
             .dumps = dumps_.get()};
+  }
+
+  void keep_folder() {
+    if (!files_->run.remake_if_gone()) return;
+    say("warning: " + files_->run.path().string() +
+        " was removed or moved during the run; it is made again, with its settings and records. "
+        "Earlier checkpoints are gone from there");
   }
 
   // Of the worker that leads in the place of the first one, which is lost: its process keeps the
@@ -356,6 +368,7 @@ class Training {
   }
 
   void finish() {
+    keep_folder();
     const std::filesystem::path& path = files_->run.path();
     const RunTotals totals = totals_.totals();
     nlohmann::json summary = summarize(outcome_, totals, path);
@@ -391,6 +404,9 @@ class Training {
   TotalsSink totals_;              // of this sitting
   std::optional<TeeSink> metrics_;
   std::unique_ptr<Progress> taken_over_;
+  // Trouble with servers is said also to those who want no progress. From any thread.
+  const std::function<void(const std::string&)> say_ =
+      limit_repeats([](const std::string& line) { fmt::print(stderr, "{}\n", line); });
   nlohmann::json asked_;  // the settings before any was found out
   nlohmann::json document_;
   std::optional<ResumePoint> resume_;

@@ -381,7 +381,9 @@ ServerAccess server_access(const RunConfig& config, const SampleOrder& order, Se
   // Every gradient of every worker is an update, unless a round makes one of them all.
   const auto steps = static_cast<double>(order.steps_per_epoch());
   spec.updates_per_epoch = sync ? steps : steps * static_cast<double>(config.workers);
-  spec.total_updates = sync ? total_steps(config, order) : 0;
+  const Step total = total_steps(config, order);
+  spec.total_updates = sync ? total : 0;
+  access.updates_asked = sync ? total : total * config.workers;
   spec.settings = common_settings(config);
   access.sharding = parse_sharding(config.sharding);
   access.weight_decay = config.weight_decay;

@@ -76,6 +76,10 @@ void Trainer::resume_at(Step step, const nlohmann::json& engine, const std::stri
   try {
     earlier_seconds_ = engine.at("seconds");
     evaluated_ = engine.at("evaluated_step");
+    if (parts_.server_log != nullptr) {
+      parts_.server_log->resume_with(
+          engine.value("pushes_of_workers", std::vector<std::uint64_t>()));
+    }
     if (engine.contains("last")) outcome_.last = evaluation_from(engine.at("last"));
     if (engine.contains("best")) {
       outcome_.best = evaluation_from(engine.at("best"));
@@ -98,6 +102,9 @@ nlohmann::json Trainer::engine_state() const {
                             {"started_at", {start.step, start.epoch, start.position}},
                             {"stands_at", {place.step, place.epoch, place.position}}}}};
   if (parts_.outlets.metrics_bytes) state["metrics_bytes"] = parts_.outlets.metrics_bytes();
+  if (parts_.server_log != nullptr && !parts_.server_log->pushes().empty()) {
+    state["pushes_of_workers"] = parts_.server_log->pushes();
+  }
   if (outcome_.last) state["last"] = to_json(*outcome_.last);
   if (outcome_.best) {
     state["best"] = to_json(*outcome_.best);
@@ -125,6 +132,9 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   start_ = Clock::now();
   options_.evaluation.stop = &stop;
   parts_.method.start(parts_.replica);  // a worker that servers refuse records nothing
+  if (parts_.server_log != nullptr && parts_.server_log->first_step()) {
+    go_to(*parts_.server_log->first_step());
+  }
   event(done_ == 0 ? "start" : "resume", fmt::format("from step {}", done_));
   if (options_.enters) {
     enter();
@@ -150,6 +160,9 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   if (!interrupted && (!options_.evaluate_when || evaluates_now())) interrupted = !evaluate_now();
   if (target_reached()) outcome_.reason = StopReason::kTargetReached;
   if (interrupted) outcome_.reason = StopReason::kInterrupted;
+  if (parts_.server_log != nullptr && outcome_.reason == StopReason::kFinished) {
+    outcome_.missing = parts_.server_log->missing();
+  }
   checkpoint_now(Occasion::kLast);
   outcome_.steps = done_;
   outcome_.epochs = epoch_at(done_);
@@ -160,6 +173,17 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   parts_.outlets.metrics->flush();
   parts_.outlets.progress->end();
   return outcome_;
+}
+
+void Trainer::go_to(Step step) {
+  step = std::max(step, parts_.order.start().step);
+  if (step == done_) return;
+  parts_.outlets.progress->note(fmt::format(
+      "going on from step {} of this worker, which is where the servers' model stands{}", step,
+      done_ > 0 ? fmt::format(", instead of {}", done_) : ""));
+  done_ = recorded_ = step;
+  saved_ = -1;
+  if (evaluated_ > step) evaluated_ = -1;
 }
 
 void Trainer::train_until_done(const std::atomic<bool>& stop) {
@@ -363,6 +387,7 @@ bool Trainer::checkpoint_once(bool best, Occasion occasion) {
 bool Trainer::save(bool best, Occasion occasion) {
   const StopWatch watch(outcome_.checkpoint_seconds);
   try {
+    if (parts_.outlets.keep_folder) parts_.outlets.keep_folder();
     event("checkpoint", best ? "best so far" : "");
     parts_.outlets.metrics->flush();
     std::optional<Snapshot> snapshot;

@@ -39,6 +39,7 @@ struct TrainerOutlets {
   Progress* progress = nullptr;                            // likewise
   CheckpointStore* checkpoints = nullptr;                  // null: this worker writes none
   std::function<std::uint64_t()> metrics_bytes = nullptr;  // what a checkpoint notes of the log
+  std::function<void()> keep_folder = nullptr;             // before something is saved
   DumpWriter* dumps = nullptr;                             // null: this worker dumps no models
 };
 
@@ -108,6 +109,7 @@ struct TrainingOutcome {
   Step best_step = 0;
   std::vector<Lateness> late;  // by worker, in this sitting; known to the first one only
   Traffic traffic;             // of this worker in steps of this sitting
+  std::string missing;         // updates that the servers' model lacks, in words; empty: none
   std::string warning;         // that nothing is learned, in words; empty: it is, or not known yet
   bool text = false;           // samples are words, and a loss is the logarithm of a perplexity
 };
@@ -128,7 +130,8 @@ class Trainer {
 
  private:
   void train_until_done(const std::atomic<bool>& stop);
-  bool tells();  // whether this worker is the one that tells of all
+  void go_to(Step step);  // where the model in common stands, instead of the own checkpoint
+  bool tells();           // whether this worker is the one that tells of all
   void begin_progress();
   void agree(const std::atomic<bool>& stop);
   void note_lost(const std::vector<Rank>& joined);

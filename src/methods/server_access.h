@@ -24,6 +24,7 @@ struct ServerAccess {
 
   // All of it but what follows from the model: sizes, decay, digest.
   JobSpec spec = {};
+  std::int64_t updates_asked = 0;  // of the whole job, in all modes
   Sharding sharding = Sharding::kSliced;
   double weight_decay = 0;
   bool decay_normalization = true;

@@ -1,12 +1,17 @@
-// What a worker of parameter servers learns about its own gradients, for its records. Written by
-// the method, read by the trainer, in the same thread.
+// What a worker of parameter servers learns from them about its gradients and the job, for its
+// records and checkpoints. Written by the method, read by the trainer, in the same thread; but for
+// what a checkpoint tells, which goes the other way.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/traffic.h"
+#include "core/types.h"
 
 namespace cohort {
 
@@ -26,6 +31,21 @@ class ServerLog {
   // Of the connections to all servers.
   void set_meter(std::shared_ptr<const TrafficMeter> meter) { meter_ = std::move(meter); }
 
+  // Before the method starts: the run goes on from a checkpoint, whose model had so many gradients
+  // of each worker; empty: not known.
+  void resume_with(std::vector<std::uint64_t> pushes) { resumed_ = std::move(pushes); }
+  const std::optional<std::vector<std::uint64_t>>& resumed() const { return resumed_; }
+  // Afterwards: how many steps of this worker are behind the servers' model, wherever its own
+  // checkpoint is.
+  void set_first_step(Step step) { first_step_ = step; }
+  std::optional<Step> first_step() const { return first_step_; }
+  // Of the model that was settled last: gradients of each worker.
+  void set_pushes(std::vector<std::uint64_t> pushes) { pushes_ = std::move(pushes); }
+  const std::vector<std::uint64_t>& pushes() const { return pushes_; }
+  // At the end: what the model lacks of the updates asked for, in words; empty: nothing.
+  void set_missing(std::string text) { missing_ = std::move(text); }
+  const std::string& missing() const { return missing_; }
+
   Sums take() { return std::exchange(sums_, {}); }
   std::uint64_t updates() const { return updates_; }  // made to the model that was read last
   Traffic traffic() const { return meter_ ? meter_->read() : Traffic{}; }  // so far
@@ -36,6 +56,10 @@ class ServerLog {
   std::uint64_t updates_ = 0;
   std::shared_ptr<const TrafficMeter> meter_;
   bool finished_ = false;
+  std::optional<std::vector<std::uint64_t>> resumed_;
+  std::optional<Step> first_step_;
+  std::vector<std::uint64_t> pushes_;
+  std::string missing_;
 };
 
 }  // namespace cohort

@@ -46,7 +46,7 @@ class ServerMethod final : public UpdateMethod {
   explicit ServerMethod(const MethodOptions& options) : options_(options) {}
 
   ~ServerMethod() override {
-    if (client_) client_->leave(deadline_in(kLeaveTimeout));
+    if (client_) client_->leave(leave_, deadline_in(kLeaveTimeout));
   }
 
   void start(Replica& replica) override {
@@ -76,8 +76,13 @@ class ServerMethod final : public UpdateMethod {
     client.links.meter = std::make_shared<TrafficMeter>();
     if (options_.server_log != nullptr) options_.server_log->set_meter(client.links.meter);
     client.stop = access.stop;
+    const bool resumed = options_.server_log != nullptr && options_.server_log->resumed();
+    if (resumed) client.join = JoinKind::kCheckpoint;
     client_ = std::make_unique<ParameterClient>(client, arenas);
-    client_->start(static_cast<std::uint64_t>(replica.updates()), deadline());
+    const std::uint64_t steps = client_->start(progress_of(replica), deadline());
+    if (options_.server_log != nullptr) {
+      options_.server_log->set_first_step(static_cast<Step>(steps));
+    }
     copy(Direction::kToDevice);
     for (const Replica::Segment& segment : replica.segments()) {
       ends_.push_back(segment.range.end() + segment.padding);
@@ -122,17 +127,24 @@ class ServerMethod final : public UpdateMethod {
     options_.doing(Phase::kExchanging);
     client_->refresh(/*with_slots=*/options_.rank == 0, deadline());
     copy(Direction::kToDevice);
+    note_progress(replica);
   }
 
-  void finish(Replica& replica, Ending) override {
+  void finish(Replica& replica, Ending ending) override {
     if (!client_) return;
     finish_step(replica);
-    if (options_.rank == 0 && options_.servers->wait_for_others && options_.size > 1) {
-      options_.doing(Phase::kExchanging);
-      try {
-        client_->wait_for_others();
-      } catch (const InterruptedError&) {  // the model as it is now is saved
-      }
+    leave_ = ending == Ending::kComplete ? LeaveKind::kDone : LeaveKind::kInterrupted;
+    if (!options_.servers->wait_for_others) return;
+    options_.doing(Phase::kExchanging);
+    if (options_.rank > 0) client_->refresh(/*with_slots=*/false, deadline());
+    gives_result_ = options_.rank == client_->progress().front().first;
+    if (!gives_result_ || options_.size == 1) return;
+    if (options_.rank > 0) {
+      note("waits for the others and gives the job's result: those before it are lost");
+    }
+    try {
+      client_->wait_for_others();
+    } catch (const InterruptedError&) {  // the model as it is now is saved
     }
   }
 
@@ -142,6 +154,33 @@ class ServerMethod final : public UpdateMethod {
   enum class Direction { kFromDevice, kToDevice };
 
   Deadline deadline() const { return deadline_in(options_.patience); }
+
+  // What is behind the values that worker 0 brings.
+  ModelProgress progress_of(const Replica& replica) const {
+    const JobSpec& spec = options_.servers->spec;
+    ModelProgress behind;
+    behind.version = static_cast<std::uint64_t>(replica.updates());
+    if (options_.server_log != nullptr && options_.server_log->resumed()) {
+      behind.pushes = *options_.server_log->resumed();
+    }
+    if (behind.pushes.size() != static_cast<std::size_t>(options_.size)) {
+      behind.pushes = shares_of(behind.version, spec.mode, options_.size);
+    }
+    return behind;
+  }
+
+  // The model is that of the servers: how much of the job is in it.
+  void note_progress(Replica& replica) {
+    const std::vector<ModelProgress> servers = client_->progress();
+    replica.set_updates(static_cast<std::int64_t>(servers.front().version));
+    if (options_.server_log == nullptr) return;
+    options_.server_log->set_updates(servers.front().version);
+    options_.server_log->set_pushes(servers.front().pushes);
+    if (!gives_result_ || leave_ != LeaveKind::kDone) return;
+    const ServerAccess& access = *options_.servers;
+    options_.server_log->set_missing(
+        missing_updates(servers, static_cast<std::uint64_t>(access.updates_asked)));
+  }
 
   void copy(Direction direction) {
     const auto one = [&](const HostVector& vector) {
@@ -161,7 +200,12 @@ class ServerMethod final : public UpdateMethod {
   void finish_step(Replica& replica) {
     if (!waiting_) return;
     options_.doing(Phase::kExchanging);
-    const StepOutcome outcome = client_->wait(deadline());
+    StepOutcome outcome = client_->wait(deadline());
+    // A round has been made without this worker; a gradient that is an update of its own has not.
+    while (outcome.fenced > 0 && options_.servers->spec.mode != ServerMode::kSync) {
+      client_->push_again();
+      outcome = client_->wait(deadline());
+    }
     waiting_ = false;
     parameters_->to_device();
     replica.set_updates(static_cast<std::int64_t>(outcome.version));
@@ -189,17 +233,47 @@ class ServerMethod final : public UpdateMethod {
   std::optional<HostVector> parameters_;
   std::optional<HostVector> gradients_;
   std::vector<HostVector> slots_;
-  std::vector<std::int64_t> ends_;  // of the segments with their padding
-  std::vector<bool> ready_;         // segments whose gradient is complete in this step
-  std::size_t next_ = 0;            // the first that is not
-  bool pushing_ = false;            // a push has begun in this step
-  bool waiting_ = false;            // for the parameters after it
-  bool finished_ = false;           // the servers have made the last update
-  int rejections_ = 0;              // in a row
+  std::vector<std::int64_t> ends_;        // of the segments with their padding
+  std::vector<bool> ready_;               // segments whose gradient is complete in this step
+  std::size_t next_ = 0;                  // the first that is not
+  bool pushing_ = false;                  // a push has begun in this step
+  bool waiting_ = false;                  // for the parameters after it
+  bool finished_ = false;                 // the servers have made the last update
+  int rejections_ = 0;                    // in a row
+  bool gives_result_ = false;             // the model at its end is that of the whole job
+  LeaveKind leave_ = LeaveKind::kFailed;  // unless it comes to finish()
   std::unique_ptr<ParameterClient> client_;
 };
 
 }  // namespace
+
+std::vector<std::uint64_t> shares_of(std::uint64_t updates, ServerMode mode, int workers) {
+  const auto count = static_cast<std::uint64_t>(workers);
+  std::vector<std::uint64_t> shares(count, updates);
+  if (mode == ServerMode::kSync) return shares;
+  for (std::uint64_t worker = 0; worker < count; ++worker) {
+    shares[worker] = (updates + count - 1 - worker) / count;
+  }
+  return shares;
+}
+
+std::string missing_updates(const std::vector<ModelProgress>& servers, std::uint64_t asked) {
+  std::vector<std::string> parts;
+  for (std::size_t server = 0; server < servers.size(); ++server) {
+    const std::uint64_t made = servers[server].version - servers[server].skipped;
+    if (made == asked) continue;
+    parts.push_back((servers.size() > 1 ? "on server " + std::to_string(server) + " " : "") +
+                    with_commas(static_cast<std::int64_t>(made)));
+  }
+  if (parts.empty()) return {};
+  std::vector<std::string> steps;
+  for (std::size_t worker = 0; worker < servers.front().pushes.size(); ++worker) {
+    steps.push_back(with_commas(static_cast<std::int64_t>(servers.front().pushes[worker])) +
+                    " of worker " + std::to_string(worker));
+  }
+  return "the model has not the " + with_commas(static_cast<std::int64_t>(asked)) +
+         " updates asked for but " + join(parts, ", ") + " (gradients: " + join(steps, ", ") + ")";
+}
 
 Layout server_layout(const Replica& replica, const ServerAccess& access) {
   std::vector<ShardTensor> tensors;

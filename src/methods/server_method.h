@@ -9,10 +9,13 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "methods/server_access.h"
 #include "methods/server_log.h"
 #include "methods/update_method.h"
+#include "server/shard_client.h"
 
 namespace cohort {
 
@@ -22,5 +25,12 @@ std::unique_ptr<UpdateMethod> make_server_method(const MethodOptions& options);
 std::vector<JobSpec> server_specs(const Replica& replica, const ServerAccess& access,
                                   const Layout& layout);
 Layout server_layout(const Replica& replica, const ServerAccess& access);
+
+// The gradients of each of `workers` behind a model of so many updates, where nobody has counted:
+// equal shares.
+std::vector<std::uint64_t> shares_of(std::uint64_t updates, ServerMode mode, int workers);
+
+// What the servers' models lack of the updates asked for, in words; empty: nothing.
+std::string missing_updates(const std::vector<ModelProgress>& servers, std::uint64_t asked);
 
 }  // namespace cohort

@@ -161,6 +161,19 @@ void ShardClient::State::on_early_values(const FrameHeader& header,
   pull.version = header.detail;
 }
 
+void ShardClient::State::on_progress(const FrameHeader& header,
+                                     std::span<const std::byte> payload) {
+  const auto workers = static_cast<std::uint32_t>(options.spec.workers);
+  ModelProgress told{.version = header.sequence,
+                     .skipped = header.place,
+                     .pushes = decode_counts(payload),
+                     .first = static_cast<Rank>(std::min(header.detail, workers))};
+  if (told.pushes.size() != workers || told.skipped > told.version || header.detail >= workers) {
+    broken("sent counts that are none of this job");
+  }
+  progress = std::move(told);
+}
+
 void ShardClient::State::on_values(const FrameHeader& header, std::span<const std::byte> payload) {
   if (!pull.wanted || !pull.asked || header.sequence < pull.id) return;  // of an earlier pull
   if (header.sequence > pull.id) broken("sent values that were not asked for");
@@ -236,6 +249,8 @@ void ShardClient::on_frame(const FrameHeader& header, std::span<const std::byte>
       return state.on_values(header, payload);
     case ServerFrame::kEarlyValues:
       return state.on_early_values(header, payload);
+    case ServerFrame::kProgress:
+      return state.on_progress(header, payload);
     case ServerFrame::kFinished:
       state.finished = true;
       return;

@@ -35,7 +35,7 @@ struct ShardClient::State {
   struct Initial {
     ArenaView<const float> parameters = {};
     std::vector<ArenaView<const float>> slots = {};
-    std::uint64_t updates = 0;
+    ModelProgress behind = {};
     bool given = false;
   };
 
@@ -57,6 +57,7 @@ struct ShardClient::State {
   void on_joined(std::span<const std::byte> payload);
   void on_answer(ServerFrame type, const FrameHeader& header, std::span<const std::byte> payload);
   void on_fenced();
+  void on_progress(const FrameHeader& header, std::span<const std::byte> payload);
   void on_values(const FrameHeader& header, std::span<const std::byte> payload);
   void settle_push(PushOutcome outcome, std::vector<Rank> workers);
   void trim(std::uint64_t durable);
@@ -97,6 +98,7 @@ struct ShardClient::State {
   std::uint64_t known_version = 0;
   std::uint64_t version = 0;
   bool finished = false;
+  ModelProgress progress;
 
   ReplayWindow window;
   std::uint64_t replayed = 0;           // up to here the server has, or has been sent, everything
@@ -104,7 +106,7 @@ struct ShardClient::State {
   std::uint64_t durable = 0;
   bool snapshot_asked = false;
 
-  bool leaving = false;
+  std::optional<LeaveKind> leaving;
   bool leave_sent = false;
   bool left = false;
   std::uint64_t rejoined = 0;

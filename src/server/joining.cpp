@@ -16,6 +16,7 @@ using Presence = Member::Presence;
 namespace {
 
 constexpr std::uint64_t kMaxUpdates = std::uint64_t{1} << 53;
+constexpr std::size_t kJoinNumbers = 2 * sizeof(std::uint64_t);  // before the job's specification
 
 std::string named(Rank worker) { return "worker " + std::to_string(worker); }
 
@@ -29,18 +30,40 @@ void ParameterServer::State::on_join(ConnectionId connection, const FrameHeader&
     return;
   }
   const Rank worker = found->second.worker;
-  if (found->second.joined || found->second.held_since) {
+  if (found->second.joined || found->second.held_since || found->second.restart) {
     throw PeerError(named(worker) + " asked twice to join");
   }
-  if (payload.size() < sizeof lineage)
+  if (payload.size() < kJoinNumbers) {
     throw PeerError(named(worker) + " asked to join without a job");
+  }
   const std::uint64_t known_lineage = get_u64(payload);
   if (known_lineage != 0 && known_lineage != lineage) {
-    return refuse(connection, "server " + std::to_string(options.server) +
-                                  " was restarted without its state (start it with --state-dir); "
-                                  "the run cannot go on");
+    return refuse(connection, lost_state_text());
   }
-  const std::span<const std::byte> text = payload.subspan(sizeof lineage);
+  const auto kind = static_cast<JoinKind>(get_u64(payload.subspan(sizeof lineage)));
+  if (kind == JoinKind::kCheckpoint && known_lineage == 0 && spec) {
+    return hold_restart(connection, header, payload);
+  }
+  join(connection, header, payload);
+}
+
+std::string ParameterServer::State::lost_state_text() const {
+  const std::string server = "server " + std::to_string(options.server);
+  if (fell_back) {
+    return server + " went back to an older snapshot because its newest one is damaged, and what " +
+           "was pushed in between is lost: end all workers of the job and go on from their " +
+           "checkpoints, with --resume";
+  }
+  return server + " was restarted without its state (start it with --state-dir); the run cannot " +
+         "go on, but from the workers' checkpoints, with --resume";
+}
+
+void ParameterServer::State::join(ConnectionId connection, const FrameHeader& header,
+                                  std::span<const std::byte> payload) {
+  Connection& own = connections.at(connection);
+  const Rank worker = own.worker;
+  const std::uint64_t known_lineage = get_u64(payload);
+  const std::span<const std::byte> text = payload.subspan(kJoinNumbers);
   if (!accept_spec(connection, worker,
                    std::string(reinterpret_cast<const char*>(text.data()), text.size()))) {
     return;
@@ -51,7 +74,7 @@ void ParameterServer::State::on_join(ConnectionId connection, const FrameHeader&
     if (!recovering) skip_held_versions();
   }
   if (header.incarnation == 0) {
-    found->second.held_before = header.place;
+    own.held_before = header.place;
     hold_or_join(connection, member);
   } else {
     return_with(connection, member, header);
@@ -74,6 +97,10 @@ bool ParameterServer::State::accept_spec(ConnectionId connection, Rank worker,
     } else {
       model.emplace(*given);
       members.emplace(given->workers);
+      for (Member& member : members->all()) {
+        const auto rank = static_cast<std::size_t>(member.worker);
+        if (rank < incarnations.size()) member.incarnation = incarnations[rank];
+      }
       spec = std::move(given);
       spec_text = cohort::to_json(*spec).dump();
     }
@@ -128,6 +155,7 @@ void ParameterServer::State::return_with(ConnectionId connection, Member& member
     forget(*member.connection, "replaced by a new connection");
   }
   stay();
+  welcomed = true;
   if (member.presence != Presence::kLeft) member.presence = Presence::kPresent;
   member.was_present = true;
   member.returned = true;
@@ -225,7 +253,7 @@ void ParameterServer::State::activate(Member& member) {
   }
   member.clock = members->min_clock(member.worker).value_or(member.clock);
   member.presence = Presence::kPresent;
-  member.was_present = true;
+  member.was_present = welcomed = true;
   member.push.gradients.resize(static_cast<std::size_t>(spec->size));
   connections.at(*member.connection).joined = true;
   ports.log(named(member.worker) + " has joined (incarnation " +
@@ -289,12 +317,17 @@ void ParameterServer::State::on_initialize(Member& member, const FrameHeader& he
   initialization.finite = initialization.finite && all_finite(place);
 }
 
-void ParameterServer::State::on_initialized(Member& member, const FrameHeader& header) {
+void ParameterServer::State::on_initialized(Member& member, const FrameHeader& header,
+                                            std::span<const std::byte> payload) {
   if (initialized || initialization.whole) return;
   const auto last_slot = static_cast<std::uint32_t>(model->slot_count());
   const bool complete = initialization.place == spec->size &&
                         (initialization.which == 0 || initialization.which == last_slot);
-  if (member.worker != 0 || !complete || header.sequence > kMaxUpdates) {
+  const std::vector<std::uint64_t> counts = decode_counts(payload);
+  const auto too_many = [](std::uint64_t count) { return count > kMaxUpdates; };
+  if (member.worker != 0 || !complete || too_many(header.sequence) ||
+      (!counts.empty() && counts.size() != members->all().size()) ||
+      std::any_of(counts.begin(), counts.end(), too_many)) {
     throw PeerError(named(member.worker) + " ended its initial values too early");
   }
   if (!initialization.finite) {
@@ -308,6 +341,12 @@ void ParameterServer::State::on_initialized(Member& member, const FrameHeader& h
     }
   }
   model->set_version(header.sequence);
+  counters.updates = header.sequence;
+  counters.pushes = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    members->all()[i].progress = counts[i];
+    counters.pushes += counts[i];
+  }
   initialization.whole = true;
   changed = true;
   if (options.keeps_state) {

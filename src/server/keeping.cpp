@@ -34,6 +34,7 @@ json to_json(const Member& member) {
           {"applied", member.applied},
           {"progress", member.progress},
           {"clock", member.clock},
+          {"leave", static_cast<int>(member.leave)},
           {"past", past},
           {"answer",
            {{"kind", static_cast<int>(member.answer.kind)},
@@ -45,13 +46,16 @@ json to_json(const Member& member) {
 void read_member(const json& object, Member& member) {
   const int presence = object.at("presence").get<int>();
   const int kind = object.at("answer").at("kind").get<int>();
+  const int leave = object.value("leave", 0);
   if (presence < 0 || presence > static_cast<int>(Presence::kEvicted) || kind < 0 ||
-      kind > static_cast<int>(PushAnswer::Kind::kRejected)) {
+      kind > static_cast<int>(PushAnswer::Kind::kRejected) || leave < 0 ||
+      leave > static_cast<int>(LeaveKind::kFailed)) {
     throw FileError("a server's state holds an unknown value");
   }
   member.presence = kept(static_cast<Presence>(presence));
   member.was_present =
       object.at("was-present").get<bool>() || member.presence == Presence::kAwaited;
+  member.leave = static_cast<LeaveKind>(leave);
   member.incarnation = object.at("incarnation").get<std::uint64_t>();
   member.applied = object.at("applied").get<std::uint64_t>();
   member.durable = member.applied;
@@ -143,11 +147,14 @@ void ParameterServer::State::make_snapshot() {
 std::string ParameterServer::State::state_text() const {
   json rows = json::array();
   for (const Member& member : members->all()) rows.push_back(to_json(member));
-  const json state = {
-      {"format", kStateVersion},      {"server", options.server},
-      {"lineage", lineage},           {"initialized", initialized || initialization.whole},
-      {"version", model->version()},  {"members", rows},
-      {"counters", to_json(counters)}};
+  const json state = {{"format", kStateVersion},
+                      {"server", options.server},
+                      {"lineage", lineage},
+                      {"initialized", initialized || initialization.whole},
+                      {"version", model->version()},
+                      {"skipped", skipped},
+                      {"members", rows},
+                      {"counters", to_json(counters)}};
   // The specification is the larger part, and never changes.
   return "{\"spec\":" + spec_text + "," + state.dump().substr(1);
 }
@@ -166,9 +173,13 @@ void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
     spec_text = cohort::to_json(*spec).dump();
     model.emplace(*spec);
     members.emplace(spec->workers);
-    lineage = state.at("lineage").get<std::uint64_t>();
+    // Workers forgot what an older snapshot lacks when the newest was on disk, and incarnations
+    // were given out since: this is another job to all who know of the newer one.
+    fell_back = !snapshot.newest;
+    if (!fell_back) lineage = state.at("lineage").get<std::uint64_t>();
     initialized = state.at("initialized").get<bool>();
     model->set_version(state.at("version").get<std::uint64_t>());
+    skipped = state.value("skipped", std::uint64_t{0});
     if (state.at("members").size() != members->all().size()) {
       throw FileError("a server's state does not name every worker once");
     }

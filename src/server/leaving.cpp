@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <map>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "server/planted.h"
 #include "server/server_state.h"
 
@@ -8,11 +10,27 @@ namespace cohort {
 
 using Presence = Member::Presence;
 
-void ParameterServer::State::on_leave(Member& member) {
+namespace {
+
+// How a worker's part in the job ended.
+std::string ending_of(const Member& member) {
+  if (member.presence == Presence::kNever) return "never came";
+  if (member.presence != Presence::kLeft) return "given up";
+  if (member.leave == LeaveKind::kDone) return "done";
+  return member.leave == LeaveKind::kInterrupted ? "interrupted" : "failed";
+}
+
+}  // namespace
+
+void ParameterServer::State::on_leave(Member& member, const FrameHeader& header) {
+  if (header.detail > static_cast<std::uint32_t>(LeaveKind::kFailed)) {
+    throw PeerError("worker " + std::to_string(member.worker) + " left in an unknown way");
+  }
   if (member.push.arrived > 0 && !member.push.whole) {
     throw PeerError("worker " + std::to_string(member.worker) + " left amid a push");
   }
   member.leaving = true;
+  member.leave = static_cast<LeaveKind>(header.detail);
   if (!member.push.whole) finish_leave(member);
 }
 
@@ -31,7 +49,8 @@ void ParameterServer::State::finish_leave(Member& member) {
   }
   if (known) return;
   changed = true;
-  ports.log("worker " + std::to_string(member.worker) + " is done; " + text());
+  ports.log("worker " + std::to_string(member.worker) + " has left (" + ending_of(member) + "); " +
+            text());
   examine_rounds();
   examine_pulls();
 }
@@ -82,26 +101,56 @@ bool ParameterServer::State::somebody_there() const {
   return members && (members->live() > 0 || members->count(Presence::kJoining) > 0);
 }
 
+bool ParameterServer::State::all_left(std::initializer_list<LeaveKind> how) const {
+  if (!members) return false;
+  return std::all_of(members->all().begin(), members->all().end(), [&](const Member& member) {
+    return member.presence == Presence::kLeft &&
+           std::find(how.begin(), how.end(), member.leave) != how.end();
+  });
+}
+
+bool ParameterServer::State::all_done() const { return all_left({LeaveKind::kDone}); }
+
+// "all workers are done", or "workers 0, 2: done; worker 1: given up".
+std::string ParameterServer::State::endings() const {
+  std::map<std::string, std::vector<Rank>> by_ending;
+  for (const Member& member : members->all()) by_ending[ending_of(member)].push_back(member.worker);
+  std::vector<std::string> parts;
+  for (const auto& [how, ranks] : by_ending) {
+    parts.push_back((ranks.size() > 1 ? "workers " : "worker ") + ranks_text(ranks) + ": " + how);
+  }
+  if (all_done()) parts = {"all workers are done"};
+  if (skipped > 0) {
+    parts.push_back(std::to_string(skipped) + " of " + std::to_string(model->version()) +
+                    " updates are missing: they were lost with the workers that had made them");
+  }
+  return cohort::join(parts, "; ");
+}
+
+std::string ParameterServer::State::reason_to_end() {
+  if (connections.empty()) {
+    if (!idle_since) idle_since = now;
+    if (now - *idle_since >= options.idle_exit) {
+      return "no worker has been here for too long" + (members ? "; " + endings() : "");
+    }
+  }
+  // One that was interrupted may come back.
+  if (!all_left({LeaveKind::kDone, LeaveKind::kFailed})) {
+    gone_since.reset();
+    return {};
+  }
+  if (!gone_since) gone_since = now;
+  const auto wait = welcomed ? std::chrono::nanoseconds(0) : options.late_start;
+  return now - *gone_since >= wait ? endings() : "";
+}
+
 void ParameterServer::State::examine_end() {
   if (finished) return;
   if (ending) {
     if (somebody_there()) ending.reset();  // one that had been evicted has come back
     return;
   }
-  std::string why;
-  if (connections.empty()) {
-    if (!idle_since) idle_since = now;
-    if (now - *idle_since >= options.idle_exit) why = "no worker has been here for too long";
-  }
-  if (!members || somebody_there() || members->count(Presence::kLeft) == 0) {
-    gone_since.reset();
-  } else {
-    if (!gone_since) gone_since = now;
-    std::chrono::nanoseconds wait{0};
-    if (members->count(Presence::kEvicted) > 0) wait = options.evict_after * 2;
-    if (members->count(Presence::kNever) > 0) wait = std::max(wait, options.late_start);
-    if (now - *gone_since >= wait) why = "all workers are done";
-  }
+  const std::string why = reason_to_end();
   if (why.empty()) return;
   if (options.keeps_state && changed && members) {
     ending = why;

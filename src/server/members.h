@@ -103,6 +103,7 @@ struct Member {
   std::optional<Reading> reading = {};
   bool ended = false;  // was told that all others are done, and has pushed nothing since
   bool leaving = false;
+  LeaveKind leave = LeaveKind::kDone;  // of one that leaves or has left
   std::vector<float> pulled = {};  // delay compensation: what it pulled last; empty: nothing yet
 
   bool returned = false;        // with its incarnation, since this server started

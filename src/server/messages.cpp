@@ -47,6 +47,24 @@ JoinedBody decode_joined(std::span<const std::byte> payload) {
           .in_model_before = flag_of(payload[kJoinedBytes - 1])};
 }
 
+Bytes encode_counts(std::span<const std::uint64_t> counts) {
+  Bytes bytes(counts.size() * sizeof(std::uint64_t));
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    put_u64(std::span(bytes).subspan(8 * i), counts[i]);
+  return bytes;
+}
+
+std::vector<std::uint64_t> decode_counts(std::span<const std::byte> payload) {
+  if (payload.size() % sizeof(std::uint64_t) != 0) {
+    throw PeerError("a list of counts has " + std::to_string(payload.size()) + " bytes");
+  }
+  std::vector<std::uint64_t> counts;
+  for (std::size_t at = 0; at < payload.size(); at += sizeof(std::uint64_t)) {
+    counts.push_back(get_u64(payload.subspan(at)));
+  }
+  return counts;
+}
+
 Bytes encode_workers(const std::vector<Rank>& workers, int of) {
   Bytes bits((static_cast<std::size_t>(of) + 7) / 8);
   for (const Rank worker : workers) {

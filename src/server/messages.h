@@ -19,9 +19,10 @@ enum class ServerFrame : FrameType {
       kFirstFreeType,  // incarnation: the one held, 0 for none; sequence: pushes answered, which
                        // it can repeat; place: the one it held before it was fenced; detail: low
                        // 32 bits of the version pulled last; payload: lineage u64 (0: none
-                       // yet), JobSpec as JSON
+                       // yet), JoinKind u64, JobSpec as JSON
   kInitialize,   // worker 0; detail: 0 parameters, 1... optimizer slots; place; payload: float32
-  kInitialized,  // sequence: updates the values have behind them (a resumed run), else 0
+  kInitialized,  // sequence: updates the values have behind them (a resumed run), else 0; payload:
+                 // encode_counts() of the pushes of each worker among these
   kCommitted,  // before push `sequence` is replayed; payload: the workers whose gradients made that
                // round; detail as kPush. Nobody: that push is in no model, skip its number
   kPush,       // sequence: from 1 for every incarnation; place; detail: low 32 bits of the version
@@ -30,7 +31,7 @@ enum class ServerFrame : FrameType {
              // which may still be coming; detail: 0 parameters, 1... optimizer slots, or one of
              // the two constants below
   kPersist,  // the replay window is getting full: make a snapshot soon
-  kLeave,    // done; nothing more will be pushed
+  kLeave,    // nothing more will be pushed; detail: LeaveKind
   // Server to worker.
   kJoined = kFirstFreeType + 32,  // payload: JoinedBody
   kRefused,                       // payload: why, for people; there is no use in trying again
@@ -48,6 +49,23 @@ enum class ServerFrame : FrameType {
   kEarlyValues,  // as kValues, of the model as it will be if the push that is still coming counts:
                  // they stand once kValues go on where they ended, and mean nothing when those
                  // begin at 0
+  kProgress,     // before the kValues of a pull that is exact or waits for the others, and of their
+                 // version; sequence: that version; place: updates that it counts and that were
+                 // lost; detail: the first worker that is not lost; payload: encode_counts() of
+                 // the pushes of each worker in the model
+};
+
+// What a worker that joins without an incarnation has with it.
+enum class JoinKind : std::uint64_t {
+  kAnew,        // nothing
+  kCheckpoint,  // where no worker is under way, the job goes back to worker 0's checkpoint
+};
+
+// How a worker's part in the job ended.
+enum class LeaveKind : std::uint32_t {
+  kDone,
+  kInterrupted,  // by the user: it may go on from its checkpoint
+  kFailed,
 };
 
 // Elements travel in pieces of so many bytes where the connection does not know better.
@@ -82,6 +100,10 @@ struct JoinedBody {
 Bytes encode(const JoinedBody& body);
 // Throws PeerError.
 JoinedBody decode_joined(std::span<const std::byte> payload);
+
+// Numbers, eight bytes each.
+Bytes encode_counts(std::span<const std::uint64_t> counts);
+std::vector<std::uint64_t> decode_counts(std::span<const std::byte> payload);  // throws PeerError
 
 // A set of workers as bits.
 Bytes encode_workers(const std::vector<Rank>& workers, int of);

@@ -53,7 +53,7 @@ void ParameterServer::State::dispatch(ConnectionId connection, const FrameHeader
     case ServerFrame::kInitialize:
       return on_initialize(*member, header, payload);
     case ServerFrame::kInitialized:
-      return on_initialized(*member, header);
+      return on_initialized(*member, header, payload);
     case ServerFrame::kCommitted:
       return on_committed(*member, header, payload);
     case ServerFrame::kPush:
@@ -64,7 +64,7 @@ void ParameterServer::State::dispatch(ConnectionId connection, const FrameHeader
       if (options.keeps_state) request_snapshot();
       return;
     case ServerFrame::kLeave:
-      return on_leave(*member);
+      return on_leave(*member, header);
     default:
       throw PeerError("worker " + std::to_string(member->worker) +
                       " sent a frame of the unknown type " + std::to_string(header.type));
@@ -108,8 +108,12 @@ ParameterServer::~ParameterServer() = default;
 void ParameterServer::on_connected(ConnectionId connection, Rank worker, Deadline now) {
   state_->note_time(now);
   state_->idle_since.reset();
-  state_->connections[connection] = {
-      .worker = worker, .joined = false, .held_since = {}, .held_before = 0, .last_heard = now};
+  state_->connections[connection] = {.worker = worker,
+                                     .joined = false,
+                                     .held_since = {},
+                                     .held_before = 0,
+                                     .last_heard = now,
+                                     .restart = {}};
 }
 
 std::optional<std::span<std::byte>> ParameterServer::place_for(ConnectionId connection,
@@ -185,6 +189,7 @@ void ParameterServer::on_tick(Deadline now) {
     if (COHORT_PLANTED(kAckBeforeApply)) state.apply_deferred();
     state.evict_silent();
     state.examine_held();
+    state.examine_restart();
     const bool due = now - state.last_snapshot >= state.options.snapshot_every;
     if (state.options.keeps_state && state.changed && due) state.snapshot_wanted = true;
     if (state.snapshot_wanted) state.request_snapshot();
@@ -194,6 +199,7 @@ void ParameterServer::on_tick(Deadline now) {
 }
 
 std::optional<std::string> ParameterServer::finished() const { return state_->finished; }
+bool ParameterServer::ended_well() const { return state_->all_done() && state_->skipped == 0; }
 const ServerCounters& ParameterServer::counters() const { return state_->counters; }
 const JobSpec* ParameterServer::spec() const { return state_->spec.get(); }
 std::string ParameterServer::text() const { return state_->text(); }

@@ -43,6 +43,7 @@ using ConnectionId = std::uint64_t;
 // All that survives a crash, at one moment. Made by the server, kept by its ports.
 struct ServerSnapshot {
   std::uint64_t id = 0;    // counts up
+  bool newest = true;      // false when it is restored because newer ones are damaged
   std::string state = {};  // a JSON document: spec, tables, counters
   std::vector<float> parameters = {};
   std::vector<std::vector<float>> slots = {};  // the optimizer's
@@ -85,8 +86,10 @@ struct ServerOptions {
   // server had gone without a word: what it pushed since the snapshot is lost otherwise.
   std::chrono::nanoseconds return_within = std::chrono::seconds(5);
   std::chrono::nanoseconds snapshot_every = std::chrono::seconds(5);
-  std::chrono::nanoseconds idle_exit = std::chrono::minutes(10);  // without any worker
-  // How long a worker that has never joined is waited for when all others are done.
+  // Without any worker: so long those are waited for that have not come, were lost or interrupted.
+  std::chrono::nanoseconds idle_exit = std::chrono::minutes(10);
+  // How long worker 0, when it is done, waits for one that has never joined; and a server that was
+  // started again, for workers of a job that had ended.
   std::chrono::nanoseconds late_start = std::chrono::seconds(30);
   // Elements of an update that are computed, and sent, at a time while its gradients come in.
   std::size_t draft_stretch = kPieceBytes / sizeof(float);
@@ -139,9 +142,12 @@ class ParameterServer {
   // At least every 100 ms.
   void on_tick(Deadline now);
 
-  // Everybody has left, or nobody has been there for idle_exit: time to go. Why, for people. Until
-  // the owner has gone, a worker that joins takes it back.
+  // Everybody is done or failed, or nobody has been there for idle_exit: time to go. Why, for
+  // people. Until the owner has gone, a worker that joins takes it back.
   std::optional<std::string> finished() const;
+
+  // Every worker has said that it is done, and no update is missing.
+  bool ended_well() const;
 
   const ServerCounters& counters() const;
   std::uint64_t version() const;

@@ -81,8 +81,23 @@ void ParameterServer::State::send_values(Member& member) {
     const std::span<const float> values = model->parameters();
     member.pulled.assign(values.begin(), values.end());
   }
+  if (pull.which == kExactParameters || pull.which == kPullWhenAlone) send_progress(member);
   send_piece(member);  // whoever watches sees what is answered, and when
   go_on_sending(member);
+}
+
+void ParameterServer::State::send_progress(const Member& member) {
+  std::vector<std::uint64_t> counts;
+  Rank first = member.worker;
+  for (const Member& each : members->all()) {
+    counts.push_back(each.progress);
+    if (each.presence != Member::Presence::kEvicted) first = std::min(first, each.worker);
+  }
+  FrameHeader header;
+  header.sequence = model->version();
+  header.place = skipped;
+  header.detail = static_cast<std::uint32_t>(first);
+  send(member, ServerFrame::kProgress, header, encode_counts(counts));
 }
 
 void ParameterServer::State::go_on_sending(Member& member) {

@@ -257,9 +257,7 @@ void ParameterServer::State::examine_rounds() {
     if (decision.kind == RoundDecision::Kind::kSkip) {
       ports.log("nobody is left who could repeat the rounds between update " +
                 std::to_string(model->version()) + " and " + std::to_string(decision.version));
-      ports.version_changes();
-      model->set_version(decision.version);
-      changed = true;
+      skip_to(decision.version);
     } else {
       make_round(decision);
     }
@@ -326,10 +324,15 @@ void ParameterServer::State::skip_held_versions() {
   if (next <= model->version()) return;
   ports.log("nobody is left who could repeat the rounds between update " +
             std::to_string(model->version()) + " and " + std::to_string(next));
-  ports.version_changes();
-  model->set_version(next);
-  changed = true;
+  skip_to(next);
   drop_late_pushes();
+}
+
+void ParameterServer::State::skip_to(std::uint64_t version) {
+  ports.version_changes();
+  skipped += version - model->version();
+  model->set_version(version);
+  changed = true;
 }
 
 void ParameterServer::State::note_lost(std::uint64_t pushes, const std::string& why) {

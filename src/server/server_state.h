@@ -5,11 +5,13 @@
 //   leaving.cpp   farewells, eviction, the end
 //   drafting.cpp  updates and values ahead of time
 //   settling.cpp  updates take effect, and those who read go first
+//   restarting.cpp  all workers begin again from a checkpoint
 //
 // Everything a peer sent is checked before it has any effect; what breaks the protocol throws
 // PeerError and leaves this as it was, but for the connection, which the caller then ends.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +26,12 @@
 namespace cohort {
 
 struct ParameterServer::State {
+  // The join of a worker that comes with a checkpoint.
+  struct Restart {
+    FrameHeader header = {};
+    Bytes payload = {};
+  };
+
   struct Connection {
     Rank worker = 0;
     bool joined = false;
@@ -31,6 +39,7 @@ struct ParameterServer::State {
     std::optional<Deadline> held_since = {};
     std::uint64_t held_before = 0;  // the incarnation of its process before it was fenced
     Deadline last_heard = {};
+    std::optional<Restart> restart = {};  // while it waits for what becomes of the job
   };
 
   // A snapshot that is being written.
@@ -80,7 +89,9 @@ struct ParameterServer::State {
   // joining.cpp
   void on_join(ConnectionId connection, const FrameHeader& header,
                std::span<const std::byte> payload);
+  void join(ConnectionId connection, const FrameHeader& header, std::span<const std::byte> payload);
   bool accept_spec(ConnectionId connection, Rank worker, const std::string& text);
+  std::string lost_state_text() const;
   void refuse(ConnectionId connection, const std::string& why);
   void count_lost(Member& member, const FrameHeader& join);
   void return_with(ConnectionId connection, Member& member, const FrameHeader& header);
@@ -93,8 +104,17 @@ struct ParameterServer::State {
   std::span<float> initial_place(const Member& member, const FrameHeader& header,
                                  std::size_t bytes);
   void on_initialize(Member& member, const FrameHeader& header, std::span<const std::byte> payload);
-  void on_initialized(Member& member, const FrameHeader& header);
+  void on_initialized(Member& member, const FrameHeader& header,
+                      std::span<const std::byte> payload);
   void values_count();
+
+  // restarting.cpp
+  enum class UnderWay { kNo, kPerhaps, kYes };
+  void hold_restart(ConnectionId connection, const FrameHeader& header,
+                    std::span<const std::byte> payload);
+  UnderWay under_way(const std::vector<Rank>& restarting) const;
+  void examine_restart();
+  void forget_job();
 
   // pushing.cpp
   bool expects(const Member& member, const FrameHeader& header, std::size_t bytes) const;
@@ -111,6 +131,7 @@ struct ParameterServer::State {
   bool apply_sum(const std::vector<Rank>& ranks);
   void drop_late_pushes();
   void skip_held_versions();
+  void skip_to(std::uint64_t version);
   void note_lost(std::uint64_t pushes, const std::string& why);
 
   // pulling.cpp
@@ -121,6 +142,7 @@ struct ParameterServer::State {
   // kBounded: whether a worker with this clock may read.
   bool in_bounds(const Member& member, std::uint64_t clock) const;
   void send_values(Member& member);
+  void send_progress(const Member& member);
   void go_on_sending(Member& member);  // as far as there is room
   void send_piece(Member& member);     // of what it reads
   void send_the_rest();                // to all who read
@@ -149,12 +171,16 @@ struct ParameterServer::State {
   void move_watermarks(const Persisting& written);
 
   // leaving.cpp
-  void on_leave(Member& member);
+  void on_leave(Member& member, const FrameHeader& header);
   void finish_leave(Member& member);
   void evict(Member& member, const std::string& why);
   void evict_silent();
   bool somebody_there() const;
+  std::string reason_to_end();  // empty: none yet
   void examine_end();
+  bool all_left(std::initializer_list<LeaveKind> how) const;
+  bool all_done() const;
+  std::string endings() const;
   std::string text() const;
 
   const ServerOptions options;
@@ -169,6 +195,9 @@ struct ParameterServer::State {
   std::unordered_map<ConnectionId, Connection> connections;
   ServerCounters counters;
   std::uint64_t lineage = 0;
+  bool fell_back = false;                   // to a snapshot that is not the newest
+  std::vector<std::uint64_t> incarnations;  // given out before the job began again, by worker
+  std::uint64_t skipped = 0;                // versions that no update has made
   bool initialized = false;
   Initialization initialization;
   bool restored = false;    // from a snapshot
@@ -185,6 +214,7 @@ struct ParameterServer::State {
   Deadline last_snapshot = {};
   std::optional<Deadline> retry_at = {};
 
+  bool welcomed = false;                    // somebody has joined since this server started
   std::optional<Deadline> gone_since = {};  // some have left and nobody is there
   std::optional<Deadline> idle_since = {};  // without any connection
   std::optional<std::string> ending = {};   // the reason, while the last snapshot is written

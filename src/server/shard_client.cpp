@@ -31,8 +31,9 @@ void ShardClient::State::send(ServerFrame type, FrameHeader header,
 }
 
 void ShardClient::State::send_join() {
-  Bytes payload(sizeof lineage);
+  Bytes payload(2 * sizeof(std::uint64_t));
   put_u64(payload, lineage);
+  put_u64(std::span(payload).subspan(sizeof lineage), static_cast<std::uint64_t>(options.join));
   payload.insert(payload.end(), job.begin(), job.end());
   FrameHeader header;
   header.sequence = answered;
@@ -60,8 +61,8 @@ void ShardClient::State::send_initial() {
     send_vector(static_cast<std::uint32_t>(i + 1), initial.slots[i]);
   }
   FrameHeader header;
-  header.sequence = initial.updates;
-  send(ServerFrame::kInitialized, header);
+  header.sequence = initial.behind.version;
+  send(ServerFrame::kInitialized, header, encode_counts(initial.behind.pushes));
 }
 
 void ShardClient::State::send_part(FrameHeader header, std::span<const float> part, Kept kept) {
@@ -104,7 +105,9 @@ void ShardClient::State::pump() {
   ask_for_values(false);
   if (leaving && !leave_sent && !push_open() && !pull.wanted) {
     leave_sent = true;
-    send(ServerFrame::kLeave);
+    FrameHeader header;
+    header.detail = static_cast<std::uint32_t>(*leaving);
+    send(ServerFrame::kLeave, header);
   }
 }
 
@@ -172,13 +175,14 @@ ShardClient::ShardClient(const ClientOptions& options, ClientPorts& ports)
 ShardClient::~ShardClient() = default;
 
 void ShardClient::initialize(const ArenaView<const float>& parameters,
-                             std::span<const ArenaView<const float>> slots, std::uint64_t updates) {
+                             std::span<const ArenaView<const float>> slots,
+                             const ModelProgress& behind) {
   const auto size = static_cast<std::size_t>(state_->options.spec.size);
   COHORT_CHECK(parameters.size() == size, "initial values of the arena's size");
   for (const auto& slot : slots) COHORT_CHECK(slot.size() == size, "slots of the arena's size");
   state_->initial = {.parameters = parameters,
                      .slots = {slots.begin(), slots.end()},
-                     .updates = updates,
+                     .behind = behind,
                      .given = true};
   state_->pump();
 }
@@ -222,8 +226,8 @@ void ShardClient::pull(const ArenaView<float>& into, std::uint32_t which) {
   state_->pump();
 }
 
-void ShardClient::leave() {
-  state_->leaving = true;
+void ShardClient::leave(LeaveKind how) {
+  state_->leaving = how;
   state_->pump();
 }
 
@@ -236,6 +240,7 @@ const JoinedBody& ShardClient::joined_body() const { return state_->body; }
 bool ShardClient::pulled() const { return !state_->pull.wanted; }
 std::uint64_t ShardClient::version() const { return state_->version; }
 bool ShardClient::finished() const { return state_->finished; }
+const ModelProgress& ShardClient::progress() const { return state_->progress; }
 bool ShardClient::left() const { return state_->left; }
 std::size_t ShardClient::window() const { return state_->window.bytes(); }
 std::uint64_t ShardClient::rejoined() const { return state_->rejoined; }
@@ -245,6 +250,10 @@ std::string ShardClient::waits_for() const {
   const std::string server = "server " + std::to_string(state.options.spec.server);
   if (state.refused) return "nothing: " + *state.refused;
   if (!state.connected) return "a connection to " + server;
+  if (!state.joined && state.options.join == JoinKind::kCheckpoint && state.lineage == 0 &&
+      state.options.worker != 0) {
+    return "being let in by " + server + ", or worker 0 with its checkpoint";
+  }
   if (!state.joined) return "being let in by " + server;
   if (state.repeat) return server + " to take again what it had before its restart";
   if (state.push_open() && state.push.final < state.options.spec.size) return "its own gradients";

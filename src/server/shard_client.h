@@ -51,9 +51,18 @@ class ClientPorts {
 struct ClientOptions {
   Rank worker = 0;
   JobSpec spec = {};
+  JoinKind join = JoinKind::kAnew;
   std::size_t window_bytes = std::size_t{256} << 20;
   std::int64_t min_part =
       16384;  // elements; fewer wait for more: a frame would cost more than it hides
+};
+
+// What is in a model.
+struct ModelProgress {
+  std::uint64_t version = 0;               // updates behind it,
+  std::uint64_t skipped = 0;               // but for so many that were lost
+  std::vector<std::uint64_t> pushes = {};  // of each worker; empty: not known
+  Rank first = 0;                          // of the workers that are not lost
 };
 
 struct PushOutcome {
@@ -84,9 +93,9 @@ class ShardClient {
   bool needs_values() const;  // joined, and nobody has brought the initial values yet
   const JoinedBody& joined_body() const;
 
-  // Worker 0. `slots` may be empty: zeros.
+  // Worker 0. `slots` may be empty: zeros. `behind`: what has made the values.
   void initialize(const ArenaView<const float>& parameters,
-                  std::span<const ArenaView<const float>> slots, std::uint64_t updates);
+                  std::span<const ArenaView<const float>> slots, const ModelProgress& behind);
 
   // A new push, of the arena's size. Nothing is sent yet.
   void begin_push(const ArenaView<const float>& gradients);
@@ -101,8 +110,10 @@ class ShardClient {
   bool pulled() const;            // the last pull is answered whole
   std::uint64_t version() const;  // of the values pulled last
   bool finished() const;          // kSync: the server says that the last update is made
+  // Of the values that an exact pull, or one that waits for the others, brought last.
+  const ModelProgress& progress() const;
 
-  void leave();
+  void leave(LeaveKind how = LeaveKind::kDone);
   bool left() const;
 
   std::size_t window() const;      // bytes kept for a replay

@@ -9,6 +9,8 @@
 #include <boost/asio/post.hpp>
 #include <condition_variable>
 #include <exception>
+#include <future>
+#include <limits>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -51,19 +53,49 @@ class ParameterClient::Implementation {
     thread_.join();
   }
 
-  void start(std::uint64_t updates, Deadline deadline) {
+  std::uint64_t start(const ModelProgress& behind, Deadline deadline) {
     demand([=, this] { for_each([=](ShardChannel& channel) { channel.connect(deadline); }); },
            [](ShardChannel& channel) { return channel.client().joined(); }, deadline, "joining",
            kNoTime);
     demand(
         [=, this] {
           for_each([=, this](ShardChannel& channel) {
-            if (options_.worker == 0 && channel.client().needs_values()) channel.bring(updates);
-            channel.pull_parameters();
+            if (options_.worker == 0 && channel.client().needs_values()) channel.bring(behind);
+            channel.pull_exact();
           });
         },
         [](ShardChannel& channel) { return channel.pulled(); }, deadline,
         "waiting for the first parameters of", kNoTime);
+    return place_in_the_job();
+  }
+
+  // The steps that all servers have of this worker. One that was started again from its snapshot
+  // may have fewer than the others: those are made again, for it alone.
+  std::uint64_t place_in_the_job() {
+    if (options_.specs.front().mode == ServerMode::kSync) {
+      std::uint64_t version = std::numeric_limits<std::uint64_t>::max();
+      for (const ModelProgress& each : progress()) version = std::min(version, each.version);
+      return version;
+    }
+    const auto own = static_cast<std::size_t>(options_.worker);
+    std::uint64_t steps = std::numeric_limits<std::uint64_t>::max();
+    for (const ModelProgress& each : progress()) steps = std::min(steps, each.pushes[own]);
+    post([this, steps, own] {
+      for_each([&](ShardChannel& channel) {
+        if (!channel.empty()) channel.leave_out(channel.client().progress().pushes[own] - steps);
+      });
+    });
+    return steps;
+  }
+
+  std::vector<ModelProgress> progress() {
+    std::vector<ModelProgress> all;
+    on_client_thread([&] {
+      for (const auto& channel : channels_) {
+        if (!channel->empty()) all.push_back(channel->client().progress());
+      }
+    });
+    return all;
   }
 
   void begin_push() {
@@ -83,6 +115,20 @@ class ParameterClient::Implementation {
         [this, all] {
           for_each([&](ShardChannel& channel) {
             channel.pull_parameters();  // which come back while the rest still goes there
+            channel.extend_push(all);
+          });
+        },
+        [](ShardChannel& channel) { return channel.step_done(); });
+  }
+
+  void push_again() {
+    const auto all = static_cast<std::int64_t>(arenas_.gradients.size());
+    request(
+        [this, all] {
+          for_each([&](ShardChannel& channel) {
+            if (!channel.was_fenced()) return;
+            channel.begin_push();
+            channel.pull_parameters();
             channel.extend_push(all);
           });
         },
@@ -113,10 +159,10 @@ class ParameterClient::Implementation {
 
   void leave_without_a_word() { thrown_ = true; }
 
-  void leave(Deadline deadline) noexcept {
+  void leave(LeaveKind how, Deadline deadline) noexcept {
     if (thrown_) return;  // the caller knows
     try {
-      demand([this] { for_each([](ShardChannel& channel) { channel.leave(); }); },
+      demand([=, this] { for_each([=](ShardChannel& channel) { channel.leave(how); }); },
              [](ShardChannel& channel) { return channel.left(); }, deadline, "leaving");
     } catch (const std::exception& error) {
       options_.note(std::string("warning: ") + error.what());
@@ -155,6 +201,7 @@ class ParameterClient::Implementation {
       if (!done_(*channel)) return;
     }
     outcome_ = {};
+    outcome_.finished = true;
     for (const auto& channel : channels_) channel->add_to(outcome_);
     outcome_.version = channels_.front()->client().version();
     answer();
@@ -247,23 +294,24 @@ class ParameterClient::Implementation {
 
   // Whom the request waits for, asked on the client's thread.
   std::string missing() {
-    std::string text;
-    std::mutex told;
-    std::condition_variable ready;
-    bool done = false;
-    boost::asio::post(io_, [&] {
-      std::vector<std::string> names;
+    std::vector<std::string> names;
+    on_client_thread([&] {
       for (const auto& channel : channels_) {
         if (done_ != nullptr && !done_(*channel)) names.push_back(channel->text());
       }
-      const std::lock_guard lock(told);
-      text = join(names, ", ");
-      done = true;
-      ready.notify_one();
     });
-    std::unique_lock lock(told);
-    ready.wait(lock, [&] { return done; });
-    return text;
+    return join(names, ", ");
+  }
+
+  // Returns when it has been done there.
+  template <class Work>
+  void on_client_thread(const Work& work) {
+    std::promise<void> done;
+    boost::asio::post(io_, [&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
   }
 
   std::string label() const { return "worker " + std::to_string(options_.worker) + ": "; }
@@ -292,9 +340,9 @@ ParameterClient::ParameterClient(const ParameterClientOptions& options, const Cl
     : implementation_(std::make_unique<Implementation>(options, arenas)) {}
 ParameterClient::~ParameterClient() = default;
 
-void ParameterClient::start(std::uint64_t updates, Deadline deadline) {
+std::uint64_t ParameterClient::start(const ModelProgress& behind, Deadline deadline) {
   try {
-    implementation_->start(updates, deadline);
+    return implementation_->start(behind, deadline);
   } catch (const InterruptedError&) {
     implementation_->leave_without_a_word();  // a goodbye would have to be waited for, too
     throw;
@@ -307,7 +355,11 @@ StepOutcome ParameterClient::wait(Deadline deadline) { return implementation_->w
 void ParameterClient::refresh(bool with_slots, Deadline deadline) {
   implementation_->refresh(with_slots, deadline);
 }
+void ParameterClient::push_again() { implementation_->push_again(); }
 void ParameterClient::wait_for_others() { implementation_->wait_for_others(); }
-void ParameterClient::leave(Deadline deadline) noexcept { implementation_->leave(deadline); }
+std::vector<ModelProgress> ParameterClient::progress() { return implementation_->progress(); }
+void ParameterClient::leave(LeaveKind how, Deadline deadline) noexcept {
+  implementation_->leave(how, deadline);
+}
 
 }  // namespace cohort

@@ -25,6 +25,7 @@
 #include "network/link.h"
 #include "server/job_spec.h"
 #include "server/layout.h"
+#include "server/shard_client.h"
 
 namespace cohort {
 
@@ -38,6 +39,7 @@ struct ParameterClientOptions {
   LinkOptions links = {};
   Layout layout = {};               // of the two arenas
   std::vector<JobSpec> specs = {};  // one for each server
+  JoinKind join = JoinKind::kAnew;
   std::size_t window_bytes = std::size_t{256} << 20;
   std::chrono::nanoseconds patience = std::chrono::seconds(60);  // with a server that is gone
   std::function<void(const std::string&)> note = {};             // a line for people; any thread
@@ -50,7 +52,7 @@ struct StepOutcome {
   int dropped = 0;              // servers whose round had been made without us
   int rejected = 0;             // servers that found numbers that are not finite
   int fenced = 0;               // servers that had given us up meanwhile
-  bool finished = false;        // the last update of the job is made
+  bool finished = false;        // the last update of the job is made, on all servers
   std::string reason = {};      // of a rejection
 };
 
@@ -68,10 +70,11 @@ class ParameterClient {
   ParameterClient(const ParameterClient&) = delete;
   ParameterClient& operator=(const ParameterClient&) = delete;
 
-  // Joins all servers; worker 0 brings the values of the arenas (and `updates` they have behind
-  // them) to servers that have none; then takes everybody's common values. Throws ConfigError when
-  // a server will not have this worker, PeerError naming the servers that did not answer.
-  void start(std::uint64_t updates, Deadline deadline);
+  // Joins all servers; worker 0 brings the values of the arenas (and what is `behind` them) to
+  // servers that have none; then takes everybody's common values. Returns how many steps of this
+  // worker all servers have. Throws ConfigError when a server will not have this worker, PeerError
+  // naming the servers that did not answer.
+  std::uint64_t start(const ModelProgress& behind, Deadline deadline);
 
   // A push of the gradients begins; the first `count` of the arena are complete.
   void begin_push();
@@ -85,11 +88,20 @@ class ParameterClient {
   // Takes the newest parameters, and the optimizer's vectors too when `with_slots`.
   void refresh(bool with_slots, Deadline deadline);
 
+  // After a wait() with `fenced`: the same gradients once more, for those servers that had given
+  // this worker up. To be followed by wait().
+  void push_again();
+
   // Takes the parameters once all other workers are done or given up.
   void wait_for_others();
 
-  // Says that this worker is done. Never throws: servers that are gone need not be told.
-  void leave(Deadline deadline) noexcept;
+  // What each server had in its model when it was refreshed last, or the others were waited for;
+  // nothing of servers without a part of it.
+  std::vector<ModelProgress> progress();
+
+  // Says how this worker's part in the job ended. Never throws: servers that are gone need not be
+  // told.
+  void leave(LeaveKind how, Deadline deadline) noexcept;
 
  private:
   class Implementation;

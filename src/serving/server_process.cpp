@@ -1,5 +1,6 @@
 #include "serving/server_process.h"
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -55,7 +56,12 @@ class ServerProcess::Implementation final : private ServerPorts {
     stop_ = &stop;
     tick();
     run_attentively(io_);
-    ServerReport report{reason_, server_->counters(), listener_->refusals(), sent_, received_};
+    ServerReport report{.reason = reason_,
+                        .well = server_->ended_well(),
+                        .counters = server_->counters(),
+                        .refusals = listener_->refusals(),
+                        .bytes_sent = sent_,
+                        .bytes_received = received_};
     for (const auto& [id, held] : connections_) count(*held.link, report);
     return report;
   }
@@ -139,9 +145,15 @@ class ServerProcess::Implementation final : private ServerPorts {
     server_->on_tick(now);
     remove_closed();
     if (!ending_ && *stop_) {
-      reason_ = "stopped by a signal, " + server_->text();
-      io_.stop();
-      return;
+      if (!stop_at_) stop_at_ = now + options_.time_to_leave;
+      const bool alone =
+          std::all_of(connections_.begin(), connections_.end(),
+                      [](const auto& each) { return each.second.handler->forgotten; });
+      if (alone || now >= *stop_at_) {
+        reason_ = "stopped by a signal, " + server_->text();
+        io_.stop();
+        return;
+      }
     }
     if (const auto why = server_->finished(); why && !ending_) {
       reason_ = *why;
@@ -228,6 +240,7 @@ class ServerProcess::Implementation final : private ServerPorts {
   std::uint64_t received_ = 0;
   std::string reason_;
   std::optional<Clock::time_point> ending_;
+  std::optional<Clock::time_point> stop_at_;  // at the latest
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<SnapshotStore> store_;  // last: its thread ends first
 };

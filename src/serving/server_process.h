@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,11 +22,15 @@ struct ServerProcessOptions {
   ServerOptions server;                  // keeps_state and the number follow from the rest
   std::filesystem::path state_dir = {};  // empty: no snapshots
   int workers = 0;                       // ranks from here on are refused; 0: the first worker says
+  // How long a server that is stopped still serves workers which got the same signal: they save the
+  // model, which is here.
+  std::chrono::milliseconds time_to_leave = std::chrono::seconds(5);
   std::function<void(const std::string&)> log = {};  // a line for people
 };
 
 struct ServerReport {
   std::string reason;  // why it ended
+  bool well = false;   // every worker was done, and no update is missing
   ServerCounters counters;
   Refusals refusals;
   std::uint64_t bytes_sent = 0;
@@ -42,7 +47,8 @@ class ServerProcess {
 
   const Address& address() const;
 
-  // Serves until the job is over or `stop` is true. Called once.
+  // Serves until the job is over or `stop` is true, and then until the workers have left or
+  // time_to_leave has passed. Called once.
   ServerReport run(const std::atomic<bool>& stop);
 
  private:

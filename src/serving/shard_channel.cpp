@@ -18,9 +18,9 @@ ShardChannel::ShardChannel(boost::asio::io_context& io, const ParameterClientOpt
       changed_(std::move(changed)),
       blocks_(options.layout.of_server(server)),
       size_(options.layout.sizes[static_cast<std::size_t>(server)]),
-      client_(
-          {options.worker, options.specs[static_cast<std::size_t>(server)], options.window_bytes},
-          *this) {}
+      client_({options.worker, options.specs[static_cast<std::size_t>(server)], options.join,
+               options.window_bytes},
+              *this) {}
 
 ShardChannel::~ShardChannel() = default;
 
@@ -34,12 +34,15 @@ void ShardChannel::connect(Deadline deadline) {
        .credentials = options_.credentials,
        .links = options_.links,
        .runtime_folder = options_.runtime_folder,
-       .shared_memory = options_.shared_memory},
+       .shared_memory = options_.shared_memory,
+       .returning = pause_.returning(),
+       .first_pause = pause_.next(Clock::now())},
       deadline, [this](std::unique_ptr<Link> link) { connected(std::move(link)); },
       [this](const ConnectFailure& failure) { not_connected(failure); });
 }
 
 void ShardChannel::connected(std::unique_ptr<Link> link) {
+  pause_.linked(Clock::now());
   link_ = std::move(link);
   link_->set_handler(*this);
   client_.on_connected(Clock::now());
@@ -65,20 +68,22 @@ ArenaView<T> ShardChannel::own_part(std::span<T> vector) const {
   return view;
 }
 
-void ShardChannel::bring(std::uint64_t updates) {
+void ShardChannel::bring(const ModelProgress& behind) {
   std::vector<ArenaView<const float>> slots;
   for (const std::span<const float> slot : arenas_.slots) slots.push_back(own_part(slot));
-  client_.initialize(own_part(std::span<const float>(arenas_.parameters)), slots, updates);
+  client_.initialize(own_part(std::span<const float>(arenas_.parameters)), slots, behind);
 }
 
 void ShardChannel::begin_push() {
-  if (size_ == 0) return;
+  left_out_ = to_leave_out_ > 0;
+  if (left_out_) --to_leave_out_;
+  if (size_ == 0 || left_out_) return;
   complete_ = 0;
   client_.begin_push(own_part(arenas_.gradients));
 }
 
 void ShardChannel::extend_push(std::int64_t count) {
-  if (size_ == 0) return;
+  if (size_ == 0 || left_out_) return;
   while (complete_ < blocks_.size() && blocks_[complete_].range.end() <= count) ++complete_;
   if (complete_ == blocks_.size()) return client_.extend_push(size_);
   const Block& next = blocks_[complete_];
@@ -100,18 +105,23 @@ void ShardChannel::pull(std::span<float> into, std::uint32_t which) {
 }
 
 bool ShardChannel::step_done() const {
-  return size_ == 0 || (client_.push_outcome().has_value() && pulled());
+  return size_ == 0 || ((left_out_ || client_.push_outcome().has_value()) && pulled());
 }
 
-void ShardChannel::leave() { client_.leave(); }
+bool ShardChannel::was_fenced() const {
+  const std::optional<PushOutcome>& push = client_.push_outcome();
+  return !left_out_ && push && push->kind == PushOutcome::Kind::kFenced;
+}
+
+void ShardChannel::leave(LeaveKind how) { client_.leave(how); }
 
 void ShardChannel::add_to(StepOutcome& outcome) const {
-  outcome.finished = outcome.finished || client_.finished();
+  if (size_ > 0) outcome.finished = outcome.finished && client_.finished();
   const std::optional<PushOutcome>& push = client_.push_outcome();
-  if (!push) return;
+  if (!push || left_out_) return;
   outcome.staleness = std::max(outcome.staleness, push->staleness);
   outcome.dropped += push->kind == PushOutcome::Kind::kDropped ? 1 : 0;
-  outcome.fenced += push->kind == PushOutcome::Kind::kFenced ? 1 : 0;
+  outcome.fenced += was_fenced() ? 1 : 0;
   if (push->kind != PushOutcome::Kind::kRejected) return;
   ++outcome.rejected;
   outcome.reason = push->reason;
@@ -120,7 +130,8 @@ void ShardChannel::add_to(StepOutcome& outcome) const {
 std::string ShardChannel::text() const {
   std::string text = "server " + std::to_string(server_) + " at " +
                      options_.servers[static_cast<std::size_t>(server_)].text();
-  return text + " (" + (link_ ? client_.waits_for() : "not connected") + ")";
+  if (link_) return text + " (" + client_.waits_for() + ")";
+  return text + " (not connected" + (connector_ ? ": " + connector_->obstacle() : "") + ")";
 }
 
 void ShardChannel::send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "network/connector.h"
+#include "network/reconnect_pause.h"
 #include "server/shard_client.h"
 #include "serving/parameter_client.h"
 
@@ -28,7 +29,10 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
 
   void connect(Deadline deadline);
   // Worker 0's initial values.
-  void bring(std::uint64_t updates);
+  void bring(const ModelProgress& behind);
+  // The server has so many more pushes of this worker than all servers have: the next ones are not
+  // for it.
+  void leave_out(std::uint64_t pushes) { to_leave_out_ = pushes; }
   void begin_push();
   // The first `count` elements of the worker's arena are complete.
   void extend_push(std::int64_t count);
@@ -36,11 +40,13 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   void pull_exact();  // in float32, whatever the wire carries
   void pull_slot(std::size_t slot);
   void pull_when_alone();  // the parameters, when all other workers are done
-  void leave();
+  void leave(LeaveKind how);
 
   bool pulled() const { return size_ == 0 || client_.pulled(); }
-  bool step_done() const;  // the push is answered, and so is the pull behind it
+  bool step_done() const;   // the push is answered, and so is the pull behind it
+  bool was_fenced() const;  // in the push that was made last
   bool left() const { return client_.left(); }
+  bool empty() const { return size_ == 0; }
   void add_to(StepOutcome& outcome) const;
 
   bool connected() const { return link_ != nullptr; }
@@ -71,13 +77,16 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   int server_;
   ClientArenas arenas_;
   std::function<void()> changed_;
-  std::vector<Block> blocks_;   // of this server, by place
-  std::int64_t size_;           // of its arena
-  std::size_t complete_ = 0;    // blocks of the push under way
-  std::uint64_t rejoined_ = 0;  // as far as has been said
+  std::vector<Block> blocks_;       // of this server, by place
+  std::int64_t size_;               // of its arena
+  std::size_t complete_ = 0;        // blocks of the push under way
+  std::uint64_t rejoined_ = 0;      // as far as has been said
+  std::uint64_t to_leave_out_ = 0;  // pushes
+  bool left_out_ = false;           // the one under way
   std::exception_ptr failure_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // as long as this is
   std::unique_ptr<Connector> connector_;
+  ReconnectPause pause_;
   std::unique_ptr<Link> link_;
   ShardClient client_;
 };

@@ -31,6 +31,7 @@ std::optional<ServerSnapshot> SnapshotStore::load(
   }
   ServerSnapshot snapshot;
   snapshot.id = loaded->id;
+  snapshot.newest = loaded->newest;
   snapshot.state = state->get<std::string>();
   snapshot.parameters = *parameters;
   for (std::size_t slot = 0;; ++slot) {

@@ -54,10 +54,16 @@ StateFolder::~StateFolder() {
 
 std::optional<StateSnapshot> StateFolder::load(
     const std::function<void(const std::string&)>& warn) const {
-  const auto loaded = store_.load_latest(warn);
+  bool newest = true;
+  const auto loaded = store_.load_latest([&](const std::string& text) {
+    newest = false;
+    warn(text);
+  });
   if (!loaded) return std::nullopt;
-  StateSnapshot snapshot{
-      .id = static_cast<std::uint64_t>(loaded->step), .extra = loaded->extra, .vectors = {}};
+  StateSnapshot snapshot{.id = static_cast<std::uint64_t>(loaded->step),
+                         .newest = newest,
+                         .extra = loaded->extra,
+                         .vectors = {}};
   for (const TensorView& tensor : loaded->model.tensors()) {
     if (tensor.dtype != DType::kF32) {
       throw FileError(loaded->folder.string() + ": " + tensor.name + " is not float32");

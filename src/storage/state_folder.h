@@ -25,6 +25,7 @@ namespace cohort {
 // Owns what it shows. Loaded as it was written.
 struct StateSnapshot {
   std::uint64_t id = 0;  // counts up; below 2^63
+  bool newest = true;    // false when it was loaded because newer ones are damaged
   nlohmann::json extra = {};
   std::vector<std::pair<std::string, std::shared_ptr<const std::vector<float>>>> vectors = {};
 

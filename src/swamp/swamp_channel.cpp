@@ -26,12 +26,15 @@ void SwampChannel::connect(Deadline deadline) {
        .credentials = options_.credentials,
        .links = options_.links,
        .runtime_folder = options_.runtime_folder,
-       .shared_memory = options_.shared_memory},
+       .shared_memory = options_.shared_memory,
+       .returning = pause_.returning(),
+       .first_pause = pause_.next(Clock::now())},
       deadline, [this](std::unique_ptr<Link> link) { connected(std::move(link)); },
       [this](const ConnectFailure& failure) { not_connected(failure); });
 }
 
 void SwampChannel::connected(std::unique_ptr<Link> link) {
+  pause_.linked(Clock::now());
   link_ = std::move(link);
   link_->set_handler(*this);
   client_.on_connected(Clock::now());
@@ -47,8 +50,9 @@ void SwampChannel::not_connected(const ConnectFailure& failure) {
 }
 
 std::string SwampChannel::text() const {
-  return "the best-model server at " + options_.server.text() + " (" +
-         (link_ ? client_.waits_for() : "not connected") + ")";
+  const std::string text = "the best-model server at " + options_.server.text();
+  if (link_) return text + " (" + client_.waits_for() + ")";
+  return text + " (not connected" + (connector_ ? ": " + connector_->obstacle() : "") + ")";
 }
 
 void SwampChannel::send(const FrameHeader& header, std::span<const std::byte> payload,

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "network/connector.h"
+#include "network/reconnect_pause.h"
 #include "swamp/best_model_client.h"
 #include "swamp/lent_models.h"
 #include "swamp/swamp_client.h"
@@ -51,6 +52,7 @@ class SwampChannel final : private SwampClientPorts, private LinkHandler {
   std::exception_ptr failure_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // as long as this is
   std::unique_ptr<Connector> connector_;
+  ReconnectPause pause_;
   LentModels lent_;  // outlives the link
   std::unique_ptr<Link> link_;
   BestModelClient client_;

@@ -87,7 +87,7 @@ class Cluster : public ServerPorts {
 
   void restart_server() { start_server(durable ? &*durable : nullptr); }
 
-  void start_worker(Rank rank) {
+  void start_worker(Rank rank, JoinKind kind = JoinKind::kAnew) {
     auto& worker = workers[static_cast<std::size_t>(rank)];
     worker = std::make_unique<Worker>();
     worker->values.assign(static_cast<std::size_t>(spec.size), -1.0F);
@@ -95,6 +95,7 @@ class Cluster : public ServerPorts {
     ClientOptions client_options;
     client_options.worker = rank;
     client_options.spec = spec;
+    client_options.join = kind;
     client_options.window_bytes = window_bytes;
     client_options.min_part = min_part;
     worker->client = std::make_unique<ShardClient>(client_options, *worker);
@@ -222,7 +223,7 @@ class Cluster : public ServerPorts {
       case Worker::Phase::kFirstPull:
         if (!client.joined() && !worker.initial_given) return false;
         if (!worker.initial_given) {
-          if (rank == 0 && client.needs_values()) client.initialize(initial, {}, 0);
+          if (rank == 0 && client.needs_values()) client.initialize(initial, {}, {});
           worker.initial_given = true;
           client.pull(worker.values);
           return true;

@@ -188,7 +188,7 @@ TEST(ParameterServer, InitialValuesMayComeWithTheOptimizersStateAndACount) {
   cluster.settle();
   const std::vector<float> parameters(37, 2.0F), momentum(37, 4.0F);
   const std::vector<ArenaView<const float>> slots = {momentum};
-  cluster.client(0).initialize(parameters, slots, 100);
+  cluster.client(0).initialize(parameters, slots, {.version = 100});
   std::vector<float> got(37);
   cluster.client(0).pull(got, 1);
   cluster.settle();

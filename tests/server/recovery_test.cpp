@@ -204,7 +204,7 @@ TEST(Recovery, EndsWhenTheLastUpdateIsMadeAndAllHaveLeft) {
 
 TEST(Recovery, WaitsAWhileForAnEvictedWorkerAndForOneThatNeverCame) {
   ServerOptions options;
-  options.late_start = std::chrono::seconds(10);
+  options.idle_exit = std::chrono::seconds(10);
   Cluster cluster(counting(3, ServerMode::kAsync), options);
   for (const Rank rank : {0, 1}) cluster.connect(rank);
   cluster.settle();
@@ -213,6 +213,7 @@ TEST(Recovery, WaitsAWhileForAnEvictedWorkerAndForOneThatNeverCame) {
   cluster.client(0).leave();
   cluster.settle();
   EXPECT_TRUE(cluster.client(0).left());
+  cluster.disconnect(0);
   cluster.pass(std::chrono::milliseconds(9000));
   EXPECT_FALSE(cluster.server->finished());
   cluster.pass(std::chrono::milliseconds(1200));

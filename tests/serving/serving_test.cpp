@@ -63,7 +63,7 @@ std::vector<float> work(const ParameterClientOptions& options, int steps, float 
     gradients[i] = static_cast<float>((i % 8) + static_cast<std::size_t>(options.worker));
   }
   ParameterClient client(options, {parameters, gradients, {}});
-  client.start(0, soon());
+  client.start({}, soon());
   for (int step = 0; step < steps; ++step) {
     client.begin_push();
     client.extend_push(kElements / 2);
@@ -72,7 +72,7 @@ std::vector<float> work(const ParameterClientOptions& options, int steps, float 
     if (between) between(step);
   }
   if (options.worker == 0) client.wait_for_others();
-  client.leave(soon());
+  client.leave(LeaveKind::kDone, soon());
   return parameters;
 }
 
@@ -144,9 +144,9 @@ TEST(Serving, LongValuesReachEverybodyWhole) {
   std::vector<float> second(kLong);
   const std::vector<float> gradients(kLong, 2.0F);
   ParameterClient one(long_options_for(servers, kLong, 0), {first, gradients, {}});
-  one.start(0, soon());
+  one.start({}, soon());
   ParameterClient other(long_options_for(servers, kLong, 1), {second, gradients, {}});
-  other.start(0, soon());
+  other.start({}, soon());
   EXPECT_EQ(second, first);
   other.begin_push();
   other.finish_push();
@@ -157,8 +157,8 @@ TEST(Serving, LongValuesReachEverybodyWhole) {
   other.wait_for_others();
   waiting.join();
   EXPECT_EQ(first, second);
-  one.leave(soon());
-  other.leave(soon());
+  one.leave(LeaveKind::kDone, soon());
+  other.leave(LeaveKind::kDone, soon());
 }
 
 TEST(Serving, AWorkerThatHasEndedHoldsUpNobodyWhoCameLater) {
@@ -232,7 +232,7 @@ TEST(Serving, AClientMayEndWhileAServerGoes) {
   std::vector<float> parameters(kElements);
   const std::vector<float> gradients(kElements);
   auto client = std::make_unique<ParameterClient>(options, ClientArenas{parameters, gradients, {}});
-  client->start(0, soon());
+  client->start({}, soon());
   servers.reset();
   noted.get_future().wait();
   client.reset();
@@ -259,19 +259,19 @@ TEST(Serving, WorkersWithOtherSettingsAreTurnedAway) {
   std::vector<float> values(kElements);
   const Job job{.workers = 2, .mode = ServerMode::kAsync};
   ParameterClient first(options_for(servers, job, 0), {values, values, {}});
-  first.start(0, soon());
+  first.start({}, soon());
   Job other = job;
   other.lr = 0.25;
   std::vector<float> own(kElements);
   ParameterClient second(options_for(servers, other, 1), {own, own, {}});
   try {
-    second.start(0, soon());
+    second.start({}, soon());
     FAIL() << "was let in";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("worker 1"));
     EXPECT_THAT(error.what(), HasSubstr("lr"));
   }
-  first.leave(soon());
+  first.leave(LeaveKind::kDone, soon());
 }
 
 TEST(Serving, AMissingServerIsNamed) {
@@ -280,7 +280,7 @@ TEST(Serving, AMissingServerIsNamed) {
   std::vector<float> values(kElements);
   ParameterClient client(options_for(servers, {}, 0), {values, values, {}});
   try {
-    client.start(0, deadline_in(std::chrono::milliseconds(300)));
+    client.start({}, deadline_in(std::chrono::milliseconds(300)));
     FAIL() << "found it";
   } catch (const PeerError& error) {
     EXPECT_THAT(error.what(), HasSubstr("server 1"));

@@ -45,6 +45,8 @@ const char* name_of(FrameType type) {
       return "finished";
     case ServerFrame::kGoodbye:
       return "goodbye";
+    case ServerFrame::kProgress:
+      return "progress";
     case ServerFrame::kEarlyValues:
       return "early-values";
   }

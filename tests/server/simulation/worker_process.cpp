@@ -11,7 +11,9 @@ WorkerProcess::WorkerProcess(World& world, int index, Rank rank)
     : world_(world),
       index_(index),
       rank_(rank),
-      client_({rank, world.spec(), world.swarm().window_bytes, world.swarm().min_part}, *this),
+      client_(
+          {rank, world.spec(), JoinKind::kAnew, world.swarm().window_bytes, world.swarm().min_part},
+          *this),
       gradients_(static_cast<std::size_t>(model_size(world.swarm().workers))),
       values_(gradients_.size()),
       initial_(initial_values(world.swarm().workers)) {}
@@ -53,7 +55,7 @@ void WorkerProcess::timer() {
 void WorkerProcess::drive() {
   if (!alive) return;
   if (client_.refused()) return world_.worker_refused(*this, *client_.refused());
-  if (client_.needs_values() && rank_ == 0) client_.initialize(initial_, {}, 0);
+  if (client_.needs_values() && rank_ == 0) client_.initialize(initial_, {}, {});
   if (phase_ == Phase::kJoining && client_.joined()) {
     steps_ = static_cast<int>(client_.joined_body().progress);
     pull();

@@ -1,0 +1,98 @@
+// A job whose workers all begin again from a checkpoint.
+//
+// The servers' model is then newer or older than that, and of several servers not of one moment: a
+// snapshot is each server's own affair. So the job goes back to worker 0's checkpoint as a whole.
+// A worker that comes with a checkpoint while others are under way takes its place among them.
+#include <algorithm>
+
+#include "core/random.h"
+#include "server/server_state.h"
+
+namespace cohort {
+
+using Presence = Member::Presence;
+
+void ParameterServer::State::hold_restart(ConnectionId connection, const FrameHeader& header,
+                                          std::span<const std::byte> payload) {
+  Connection& own = connections.at(connection);
+  own.restart = Restart{.header = header, .payload = {payload.begin(), payload.end()}};
+  examine_restart();
+  if (!connections.contains(connection) || !own.restart) return;
+  ports.log("worker " + std::to_string(own.worker) +
+            " comes with a checkpoint; waiting to see whether all workers begin again");
+}
+
+// Whether members that have not come with a checkpoint are under way, may still be, or are not.
+ParameterServer::State::UnderWay ParameterServer::State::under_way(
+    const std::vector<Rank>& restarting) const {
+  auto found = UnderWay::kNo;
+  for (const Member& member : members->all()) {
+    if (std::find(restarting.begin(), restarting.end(), member.worker) != restarting.end())
+      continue;
+    const bool there = member.live() || member.presence == Presence::kJoining;
+    if (there && member.connection) return UnderWay::kYes;
+    if (there) found = UnderWay::kPerhaps;  // until it is evicted
+  }
+  return found;
+}
+
+void ParameterServer::State::examine_restart() {
+  std::vector<ConnectionId> held;
+  std::vector<Rank> ranks;
+  for (const auto& [id, connection] : connections) {
+    if (!connection.restart) continue;
+    held.push_back(id);
+    ranks.push_back(connection.worker);
+  }
+  if (held.empty()) return;
+  const UnderWay others = members ? under_way(ranks) : UnderWay::kYes;
+  if (others == UnderWay::kPerhaps) return;
+  if (others == UnderWay::kNo) {
+    if (std::find(ranks.begin(), ranks.end(), 0) == ranks.end()) return;
+    forget_job();
+  }
+  // Worker 0 first: its settings are the job's.
+  std::sort(held.begin(), held.end(), [&](ConnectionId a, ConnectionId b) {
+    return std::pair(connections.at(a).worker, a) < std::pair(connections.at(b).worker, b);
+  });
+  for (const ConnectionId id : held) {
+    const auto found = connections.find(id);
+    if (found == connections.end() || !found->second.restart) continue;
+    const Restart restart = std::move(*found->second.restart);
+    found->second.restart.reset();
+    join(id, restart.header, restart.payload);
+  }
+}
+
+// All but the numbers of incarnations, so that none is given twice, and what was counted of faults.
+void ParameterServer::State::forget_job() {
+  ports.log("all workers begin again: the job goes back from update " +
+            std::to_string(model->version()) + " to worker 0's checkpoint");
+  std::vector<ConnectionId> others;
+  for (const auto& [id, connection] : connections) {
+    if (connection.joined || connection.held_since) others.push_back(id);
+  }
+  for (const ConnectionId id : others) forget(id, "the job begins again");
+  memory_changes(model->parameters());
+  for (const std::span<const float> memory : model->second_copy()) memory_changes(memory);
+  incarnations.resize(std::max(incarnations.size(), members->all().size()));
+  for (const Member& member : members->all()) {
+    incarnations[static_cast<std::size_t>(member.worker)] = member.incarnation;
+  }
+  lineage = derive_seed(lineage, "restart", {}) | 1U;
+  members.reset();
+  model.reset();
+  spec.reset();
+  spec_text.clear();
+  initialized = restored = recovering = false;
+  initialization = {};
+  draft.reset();
+  persisting.reset();
+  snapshot_wanted = changed = false;
+  skipped = 0;
+  counters.updates = counters.pushes = counters.drafted = 0;
+  counters.staleness.clear();
+  stay();
+}
+
+}  // namespace cohort

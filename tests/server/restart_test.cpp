@@ -1,0 +1,155 @@
+// Jobs whose workers come back with a checkpoint, and when a server has nothing more to wait for.
+#include <gtest/gtest.h>
+
+#include "cluster.h"
+#include "jobs.h"
+
+namespace cohort {
+namespace {
+
+class Restart : public ::testing::TestWithParam<ServerMode> {
+ protected:
+  static ServerOptions keeping() {
+    ServerOptions options;
+    options.keeps_state = true;
+    return options;
+  }
+
+  // New processes, which have all been started with a checkpoint.
+  static void start_again(Cluster& cluster) {
+    for (Rank rank = 0; rank < cluster.spec.workers; ++rank) {
+      cluster.disconnect(rank);
+      cluster.start_worker(rank, JoinKind::kCheckpoint);
+    }
+  }
+
+  // Worker 0's checkpoint: sevens, made by three pushes of each.
+  static void bring(Cluster& cluster) {
+    const std::vector<float> sevens(static_cast<std::size_t>(cluster.spec.size), 7.0F);
+    const bool sync = cluster.spec.mode == ServerMode::kSync;
+    ASSERT_TRUE(cluster.client(0).needs_values());
+    cluster.client(0).initialize(sevens, {},
+                                 {.version = sync ? 3U : 6U, .skipped = 0, .pushes = {3, 3}});
+    for (const Rank rank : {0, 1})
+      cluster.client(rank).pull(cluster.at(rank).values, kExactParameters);
+    cluster.settle();
+  }
+
+  static void expect_the_checkpoint(Cluster& cluster) {
+    for (const Rank rank : {0, 1}) {
+      ASSERT_TRUE(cluster.client(rank).pulled());
+      EXPECT_EQ(cluster.at(rank).values[0], 7.0F);
+      EXPECT_EQ(cluster.client(rank).progress().pushes, (std::vector<std::uint64_t>{3, 3}));
+    }
+    EXPECT_EQ(cluster.server->counters().pushes, 6U);
+  }
+};
+
+TEST_P(Restart, AllWithACheckpointTakeTheJobBackToIt) {
+  Cluster cluster(counting(2, GetParam()), keeping());
+  cluster.begin();
+  for (const Rank rank : {0, 1}) cluster.start_step(rank);
+  cluster.settle();
+  ASSERT_GT(cluster.server->version(), 0U);
+  start_again(cluster);
+  cluster.connect(1);
+  cluster.settle();
+  EXPECT_FALSE(cluster.client(1).joined()) << "worker 0 has the model";
+  cluster.connect(0);
+  cluster.pass(std::chrono::milliseconds(200));
+  cluster.settle();
+  ASSERT_TRUE(cluster.client(0).joined());
+  ASSERT_TRUE(cluster.client(1).joined());
+  bring(cluster);
+  expect_the_checkpoint(cluster);
+}
+
+TEST_P(Restart, AServerFromItsSnapshotGoesBackToo) {
+  Cluster cluster(counting(2, GetParam()), keeping());
+  cluster.begin();
+  cluster.settle();
+  cluster.crash_server();
+  cluster.restart_server();
+  start_again(cluster);
+  cluster.connect_all();
+  cluster.settle();
+  bring(cluster);
+  expect_the_checkpoint(cluster);
+  // And what it goes back to is what the next snapshot holds.
+  cluster.crash_server();
+  cluster.restart_server();
+  cluster.connect_all();
+  cluster.settle();
+  for (const Rank rank : {0, 1}) EXPECT_TRUE(cluster.client(rank).joined());
+  EXPECT_EQ(cluster.server->parameters()[0], 7.0F);
+}
+
+TEST_P(Restart, OneWithACheckpointTakesItsPlaceAmongThoseUnderWay) {
+  Cluster cluster(counting(2, GetParam()));
+  cluster.begin();
+  cluster.disconnect(0);
+  cluster.start_worker(0, JoinKind::kCheckpoint);
+  cluster.connect(0);
+  cluster.pass(std::chrono::milliseconds(3000));
+  cluster.settle();
+  ASSERT_TRUE(cluster.client(0).joined());
+  EXPECT_FALSE(cluster.client(0).needs_values()) << "the others' model counts";
+}
+
+TEST_P(Restart, AWorkerThatMayComeBackToItsServerIsWaitedFor) {
+  Cluster cluster(counting(2, GetParam()), keeping());
+  cluster.begin();
+  cluster.settle();
+  cluster.crash_server();
+  cluster.restart_server();
+  cluster.start_worker(0, JoinKind::kCheckpoint);  // worker 1 lives
+  cluster.connect(0);
+  cluster.pass(std::chrono::milliseconds(1000));
+  EXPECT_FALSE(cluster.client(0).joined());
+  cluster.connect(1);
+  cluster.settle();
+  cluster.pass(std::chrono::milliseconds(1000));
+  cluster.settle();
+  EXPECT_TRUE(cluster.client(0).joined());
+  EXPECT_FALSE(cluster.client(0).needs_values());
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, Restart,
+                         ::testing::Values(ServerMode::kSync, ServerMode::kAsync,
+                                           ServerMode::kBounded));
+
+TEST(End, AWorkerThatWasInterruptedIsWaitedFor) {
+  for (const LeaveKind second : {LeaveKind::kDone, LeaveKind::kInterrupted, LeaveKind::kFailed}) {
+    ServerOptions options;
+    options.idle_exit = std::chrono::seconds(60);
+    Cluster cluster(counting(2, ServerMode::kAsync), options);
+    cluster.begin();
+    cluster.client(0).leave();
+    cluster.client(1).leave(second);
+    cluster.settle();
+    for (const Rank rank : {0, 1}) cluster.disconnect(rank);
+    cluster.pass(std::chrono::seconds(50));
+    EXPECT_EQ(cluster.server->finished().has_value(), second != LeaveKind::kInterrupted);
+    EXPECT_EQ(cluster.server->ended_well(), second == LeaveKind::kDone);
+    cluster.pass(std::chrono::seconds(20));
+    EXPECT_TRUE(cluster.server->finished().has_value());
+  }
+}
+
+TEST(End, ARestoredServerWaitsForWorkersThatWereInterrupted) {
+  ServerOptions options;
+  options.keeps_state = true;
+  Cluster cluster(counting(2, ServerMode::kSync), options);
+  cluster.begin();
+  for (const Rank rank : {0, 1}) cluster.client(rank).leave(LeaveKind::kInterrupted);
+  cluster.settle();
+  cluster.pass(std::chrono::seconds(10));
+  cluster.settle();
+  cluster.crash_server();
+  cluster.restart_server();
+  cluster.pass(std::chrono::minutes(5));
+  EXPECT_FALSE(cluster.server->finished().has_value());
+}
+
+}  // namespace
+}  // namespace cohort
