@@ -118,6 +118,8 @@ class Training {
     WorkerSetup setup(resume_ ? &*resume_ : nullptr, servers ? &*servers : nullptr);
     setup.enters = request_.rejoin;
     setup.note = say_;
+    PauseClock pauses;
+    if (waits_in_exchange(config_.method, config_.server_mode)) setup.pauses = &pauses;
     run_workers(
         config_, *data_, members, setup, [&](Worker& worker) { train_one(worker); },
         [](const std::string& text) {
@@ -469,7 +471,9 @@ int train_once(RunConfig config, TrainRequest& request, const std::vector<std::s
                                                               .rejoin = request.rejoin,
                                                               .rejoin_at = request.rejoin_at});
   if (request.adapt_momentum) {
-    if (const std::string note = adapt_momentum(config); !note.empty()) request.notes = {note};
+    if (const std::string note = adapt_momentum(config); !note.empty()) {
+      request.notes = {note + "; --momentum sets it"};
+    }
     request.adapt_momentum = false;
   }
   const TrainRequest own = remote ? own_request(request, config.rank) : request;

@@ -13,6 +13,7 @@ std::string adapt_momentum(RunConfig& config) {
   const double implicit = 1 - 1 / static_cast<double>(config.workers);
   const double usual = config.momentum;
   config.momentum = std::round(1e3 * std::max(0.0, usual - implicit)) / 1e3;
+  if (config.momentum == usual) return "";
   const auto text = [](double value) {
     std::string digits = std::to_string(value);
     digits.erase(digits.find_last_not_of('0') + 1);
@@ -21,7 +22,7 @@ std::string adapt_momentum(RunConfig& config) {
   };
   return "momentum " + text(config.momentum) + " instead of " + text(usual) +
          ", because updates of " + std::to_string(config.workers) +
-         " workers without order act like momentum themselves; --momentum sets it";
+         " workers without order act like momentum themselves";
 }
 
 }  // namespace cohort

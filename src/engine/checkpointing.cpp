@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -272,6 +273,49 @@ void restore_model(const SafetensorsFile& file, const std::string& source, Model
   loading.expect_nothing_else();
 }
 
+namespace {
+
+// How much of a model's parameters a file has.
+class Fit {
+ public:
+  explicit Fit(const std::deque<Parameter>& parameters) : tensors_(parameters.size()) {
+    if (!parameters.empty()) last_layer_ = layer_of(parameters.back());
+    for (const Parameter& parameter : parameters) numbers_ += weight_of(parameter);
+  }
+
+  void take(const Parameter& parameter) {
+    ++taken_;
+    taken_numbers_ += weight_of(parameter);
+  }
+
+  bool is_little() const { return 2 * taken_ < tensors_ || 2 * taken_numbers_ < numbers_; }
+
+  std::string text() const {
+    return std::to_string(taken_) + " of the " + std::to_string(tensors_) + " parameters, and " +
+           with_commas(taken_numbers_) + " of " + with_commas(numbers_) +
+           " numbers before the last layer,";
+  }
+
+ private:
+  static std::string layer_of(const Parameter& parameter) {
+    return parameter.name.substr(0, parameter.name.rfind('.'));
+  }
+
+  // Tensors of normalisation and bias are many, and hold little. The last layer is often one for
+  // other classes.
+  std::int64_t weight_of(const Parameter& parameter) const {
+    return layer_of(parameter) == last_layer_ ? 0 : parameter.value.numel();
+  }
+
+  std::size_t tensors_;
+  std::size_t taken_ = 0;
+  std::int64_t numbers_ = 0;
+  std::int64_t taken_numbers_ = 0;
+  std::string last_layer_;
+};
+
+}  // namespace
+
 std::vector<std::string> initialize_from(const std::filesystem::path& path, Model& model) {
   const SafetensorsFile file = SafetensorsFile::open(path);
   const nlohmann::json none = nlohmann::json::object();
@@ -301,19 +345,19 @@ std::vector<std::string> initialize_from(const std::filesystem::path& path, Mode
     }
     return true;
   };
-  std::size_t taken = 0;
-  auto& parameters = model.store().parameters();
-  for (Parameter& parameter : parameters) taken += offer(parameter.name, parameter.value) ? 1 : 0;
+  Fit fit(model.store().parameters());
+  for (Parameter& parameter : model.store().parameters()) {
+    if (offer(parameter.name, parameter.value)) fit.take(parameter);
+  }
   for (Buffer& buffer : model.store().buffers()) offer(buffer.name, buffer.value);
   for (const TensorView& tensor : file.tensors()) {
     if (wanted.count(tensor.name) == 0) {
       lines.push_back("the model has no tensor '" + tensor.name + "' of " + path.string());
     }
   }
-  if (2 * taken < parameters.size()) {
-    throw FileError(path.string() + " has only " + std::to_string(taken) + " of the " +
-                    std::to_string(parameters.size()) +
-                    " parameters of this model: is it for another one?" + first_of(lines));
+  if (fit.is_little()) {
+    throw FileError(path.string() + " has only " + fit.text() +
+                    " of this model: is it for another one?" + first_of(lines));
   }
   return lines;
 }

@@ -42,6 +42,7 @@ LossWatch::LossWatch(const LossWatchOptions& options)
 std::string LossWatch::add(double loss, std::int64_t samples, Step steps) {
   if (options_.classes == 0 || samples == 0) return "";
   if (options_.may_drift) check_divergence(loss / static_cast<double>(samples), steps);
+  watched_ += steps;
   block_loss_ += loss;
   block_samples_ += samples;
   block_steps_ += steps;
@@ -59,14 +60,24 @@ std::string LossWatch::add(double loss, std::int64_t samples, Step steps) {
 
 std::string LossWatch::verdict() const {
   if (guessing_ < patience_) return "";
-  return fmt::format(
-      "in the last {} steps the training loss was no better than that of guessing ({:.3f}): "
-      "nothing "
-      "is learned; {}",
-      guessing_, guessing_loss(options_.classes),
-      options_.may_drift ? kWhatToLower
-                         : "try a lower --lr, a lower --momentum or --warmup-epochs, and look at "
-                           "the labels");
+  return advice(fmt::format("in the last {} steps the training loss was", guessing_));
+}
+
+std::string LossWatch::verdict_at_end(std::optional<double> test_loss) const {
+  const std::string of_training = verdict();
+  const bool long_enough = watched_ >= std::clamp(options_.steps_per_epoch, kBlock, kLeastPatience);
+  const bool guesses = options_.classes > 0 && test_loss &&
+                       !(*test_loss < kAsGoodAs * guessing_loss(options_.classes));
+  if (!of_training.empty() || !long_enough || !guesses) return of_training;
+  return advice(fmt::format("after {} steps the test loss ({:.3f}) is", watched_, *test_loss));
+}
+
+std::string LossWatch::advice(const std::string& finding) const {
+  return fmt::format("{} no better than that of guessing ({:.3f}): nothing is learned; {}", finding,
+                     guessing_loss(options_.classes),
+                     options_.may_drift ? kWhatToLower
+                                        : "try a lower --lr, a lower --momentum or "
+                                          "--warmup-epochs, and look at the labels");
 }
 
 void LossWatch::check_divergence(double mean, Step steps) {

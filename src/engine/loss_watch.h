@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/types.h"
@@ -37,8 +38,10 @@ class LossWatch {
   // is to be given now, else nothing. Throws RunError on divergence.
   std::string add(double loss, std::int64_t samples, Step steps);
 
-  // The warning if it still holds, else nothing.
+  // The warning if it still holds, else nothing. At the end: also where the loss on all of the test
+  // set, if that was measured after all steps, is that of guessing.
   std::string verdict() const;
+  std::string verdict_at_end(std::optional<double> test_loss) const;
 
   // The mean loss of the first steps, for one who takes part later; 0: none yet.
   double first_loss() const { return first_loss_; }
@@ -46,6 +49,7 @@ class LossWatch {
 
  private:
   void check_divergence(double mean, Step steps);
+  std::string advice(const std::string& finding) const;
 
   LossWatchOptions options_;
   Step patience_;          // steps of guessing before it is said
@@ -54,6 +58,7 @@ class LossWatch {
   std::int64_t block_samples_ = 0;
   Step block_steps_ = 0;
   Step guessing_ = 0;  // steps in a row
+  Step watched_ = 0;   // steps in all
   bool warned_ = false;
 };
 

@@ -167,7 +167,9 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   outcome_.steps = done_;
   outcome_.epochs = epoch_at(done_);
   outcome_.seconds = now();
-  outcome_.warning = watch_.verdict();
+  const bool tested = outcome_.last && evaluated_ == done_;
+  outcome_.warning =
+      watch_.verdict_at_end(tested ? std::optional(outcome_.last->loss) : std::nullopt);
   record_traffic(gather_reports(own_report(), parts_.group));
   event(interrupted ? "interrupt" : "finish", fmt::format("after {} steps", done_));
   parts_.outlets.metrics->flush();
@@ -275,6 +277,7 @@ void Trainer::dump_if_due() {
 bool Trainer::evaluate_now() {
   if (parts_.test == nullptr || evaluated_ == done_) return true;
   record_steps();
+  const PauseClock::Scope pause(parts_.pauses);
   const TrafficBook::Scope scope(traffic_, TrafficPurpose::kEvaluation);
   parts_.group.doing(done_, Phase::kEvaluating);
   parts_.method.settle(parts_.replica);
@@ -348,6 +351,7 @@ void Trainer::restore_workers() {
 
 void Trainer::checkpoint_now(Occasion occasion) {
   record_steps();
+  const PauseClock::Scope pause(parts_.outlets.checkpoints != nullptr ? parts_.pauses : nullptr);
   const TrafficBook::Scope scope(traffic_, TrafficPurpose::kCheckpoint);
   const bool best = best_unsaved_ && outcome_.best_step == done_;
   // What was saved before it was evaluated is saved again when it turns out to be the best.

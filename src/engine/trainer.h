@@ -55,6 +55,7 @@ struct TrainerParts {
   WorkerGroup group = {};
   ArrivalLog* arrivals = nullptr;              // which the method writes too; may be null
   ServerLog* server_log = nullptr;             // likewise
+  PauseClock* pauses = nullptr;                // likewise: of evaluations that others wait for
   std::function<Traffic()> traffic = nullptr;  // of this worker so far
   bool has_links = false;                      // traffic() knows what they carried
   Transport* messages = nullptr;               // between workers, of gossip

@@ -13,6 +13,28 @@
 #include "engine/generator.h"
 
 namespace cohort {
+namespace {
+
+// The time since it was made, without that in which another worker made this one wait.
+class ExchangeWatch {
+ public:
+  explicit ExchangeWatch(const PauseClock* pauses)
+      : pauses_(pauses), paused_(paused()), start_(Clock::now()) {}
+
+  double seconds() const {
+    const double passed = seconds_between(start_, Clock::now());
+    return std::max(0.0, passed - (paused() - paused_));
+  }
+
+ private:
+  double paused() const { return pauses_ != nullptr ? pauses_->seconds() : 0; }
+
+  const PauseClock* pauses_;
+  double paused_;
+  Clock::time_point start_;
+};
+
+}  // namespace
 
 TrainingStep::TrainingStep(Model& model, Replica& replica, UpdateMethod& method,
                            const TrainingStepOptions& options)
@@ -28,8 +50,9 @@ void TrainingStep::run(const BatchTensors& batch, std::int64_t samples_of_all, c
   info_ = info;
   StepKind kind = StepKind::kTrain;
   {
-    const StopWatch watch(times.exchange_seconds);
+    const ExchangeWatch watch(options_.pauses);
     kind = method_.before_step(replica_);
+    times.exchange_seconds += watch.seconds();
   }
   {
     const StopWatch watch(times.compute_seconds);
@@ -41,10 +64,10 @@ void TrainingStep::run(const BatchTensors& batch, std::int64_t samples_of_all, c
     synchronize(options_.device);
   }
   const double updated_before = replica_.update_seconds();
-  const Clock::time_point start = Clock::now();
+  const ExchangeWatch watch(options_.pauses);
   method_.update(replica_, info_);
   synchronize(options_.device);
-  const double both = seconds_between(start, Clock::now());
+  const double both = watch.seconds();
   const double update =
       options_.device.is_cpu() ? replica_.update_seconds() - updated_before : both;
   times.update_seconds += update;

@@ -7,6 +7,7 @@
 #include "core/types.h"
 #include "engine/batch_tensors.h"
 #include "engine/classification.h"
+#include "engine/pause_clock.h"
 #include "methods/replica.h"
 #include "methods/update_method.h"
 #include "models/model.h"
@@ -39,6 +40,8 @@ struct TrainingStepOptions {
   std::int64_t pass_samples = 0;  // samples in one forward pass; 0: the whole batch
   std::int64_t passes = 1;        // that a whole batch takes
   at::Device device = at::kCPU;
+  // Of workers of this process that make this one wait; null: none does.
+  const PauseClock* pauses = nullptr;
 };
 
 class TrainingStep {

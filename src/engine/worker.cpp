@@ -114,6 +114,8 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
   check_partition(config, member.size, setup.resume);
   options_.watched_classes = data.train->class_names().size();
   options_.may_drift = workers_have_own_state(config.method);
+  pauses_ = setup.pauses;
+  options_.step.pauses = member.rank == 0 ? nullptr : setup.pauses;
   if (member.rank == 0 && !config.init.empty() && setup.resume == nullptr) {
     notes_ = initialize_from(config.init, *model_);
   }
@@ -175,6 +177,7 @@ TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progres
           .group = group(),
           .arrivals = member_.size == 1 || !in_step_ ? nullptr : &arrivals_,
           .server_log = server_log_.get(),
+          .pauses = pauses_,
           .traffic = [this] { return traffic(); },
           .has_links = server_log_ != nullptr || member_.links != nullptr,
           .messages = member_.messages.get()};

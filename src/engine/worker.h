@@ -32,9 +32,10 @@ struct WorkerSetup {
   WorkerSetup(const ResumePoint* point = nullptr, const ServerAccess* access = nullptr)
       : resume(point), servers(access) {}
 
-  const ResumePoint* resume;    // null: the run begins
-  const ServerAccess* servers;  // where they are; null for methods without
-  bool enters = false;          // the others are under way
+  const ResumePoint* resume;     // null: the run begins
+  const ServerAccess* servers;   // where they are; null for methods without
+  bool enters = false;           // the others are under way
+  PauseClock* pauses = nullptr;  // of the process; null: no worker waits for another's evaluation
   std::function<void(const std::string&)> note = nullptr;  // a line for people, from any thread
 };
 
@@ -73,6 +74,7 @@ class Worker {
   bool in_step_;  // with the other workers
   ArrivalLog arrivals_;
   std::unique_ptr<ServerLog> server_log_;
+  PauseClock* pauses_ = nullptr;
   std::unique_ptr<const ServerAccess> servers_;  // null for methods without
   std::vector<std::string> notes_;
   std::unique_ptr<Model> model_;

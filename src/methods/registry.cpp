@@ -40,6 +40,10 @@ bool keeps_workers_in_step(std::string_view method) {
   return method != "parameter-server" && method != "swamp";
 }
 
+bool waits_in_exchange(std::string_view method, std::string_view server_mode) {
+  return method == "parameter-server" && server_mode != "async";
+}
+
 bool workers_have_own_models(std::string_view method) {
   return method == "swamp" || models_are_averaged(method);
 }

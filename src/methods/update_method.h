@@ -150,6 +150,9 @@ struct MethodOptions {
 // between two steps. Others are asked nothing: each goes its own way.
 bool keeps_workers_in_step(std::string_view method);
 
+// Whether such workers, not in step, wait for each other in their exchange all the same.
+bool waits_in_exchange(std::string_view method, std::string_view server_mode);
+
 // Whether the workers' models are different ones, so that each is worth looking at.
 bool workers_have_own_models(std::string_view method);
 

@@ -127,6 +127,22 @@ class Agreement(ProgramTest):
                                        sums(steps)["bytes_sent"] / 1e6,
                                        delta=0.01 * sums(steps)["bytes_sent"] / 1e6)
 
+    def test_evaluations_are_no_time_of_training(self):
+        """Also where the other worker waits for them in its exchange."""
+        settings = dict(zip(SETTINGS[::2], SETTINGS[1::2]))
+        settings.update({"--eval-every": "1", "--test-size": "4000"})
+        flags = [part for pair in settings.items() for part in pair]
+        for mode in ("sync", "ssp"):
+            with self.subTest(mode):
+                run = self.folder / "runs" / mode
+                self.cohort("train", "--name", mode, *flags, "--method", "parameter-server",
+                            "--server-mode", mode, "--workers", 2, "--quiet")
+                workers = by_rank(self.metrics(run, "step"))
+                evaluating = sum(record["seconds"] for record in self.metrics(run, "evaluation"))
+                first, second = (seconds(workers[rank]) for rank in (0, 1))
+                self.assertGreater(evaluating, 0.3 * first, "too little to be seen")
+                self.assertLess(second - first, 0.3 * evaluating)
+
     def check_totals(self, summary):
         """Whatever the method: with headers it is more, and outside of steps a part."""
         if "wire_bytes_sent" in summary:

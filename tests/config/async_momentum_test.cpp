@@ -47,6 +47,9 @@ TEST(AsyncMomentum, LeavesEverythingElseAlone) {
   config = asynchronous(2);
   config.method = "all-reduce";
   unchanged(config);
+  config = asynchronous(2);
+  config.momentum = 0;
+  unchanged(config);
 }
 
 }  // namespace

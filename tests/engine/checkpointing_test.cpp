@@ -219,6 +219,26 @@ TEST(InitializeFrom, RefusesAFileOfWhichLittleFitsAndSaysWhatDidNot) {
                     HasSubstr("instead of F32[")));
 }
 
+TEST(InitializeFrom, CountsNumbersAndNotOnlyTensors) {
+  TemporaryFolder folder;
+  NoisyModel model(5);
+  std::vector<TensorView> views;
+  const std::vector<float> other(4 * 3 * 5 * 5);
+  for (const auto& [name, value] : weights_of(model)) {
+    const bool conv = name == "conv.weight";
+    const auto* data = conv ? reinterpret_cast<const std::byte*>(other.data())
+                            : static_cast<const std::byte*>(value.data_ptr());
+    views.push_back({name,
+                     value.is_floating_point() ? DType::kF32 : DType::kI64,
+                     conv ? std::vector<std::int64_t>{4, 3, 5, 5} : value.sizes().vec(),
+                     {data, conv ? other.size() * sizeof(float) : value.nbytes()}});
+  }
+  save_safetensors(folder / "m", views);
+  EXPECT_THAT(file_error([&] { initialize_from(folder / "m", model); }),
+              AllOf(HasSubstr("4 of the 5 parameters, and 8 of 116 numbers"),
+                    HasSubstr("conv.weight is F32[4, 3, 5, 5]")));
+}
+
 TEST(InitializeFrom, RefusesAFileOfWhichNothingFits) {
   TemporaryFolder folder;
   const std::vector<float> values(4);

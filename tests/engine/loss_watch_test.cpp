@@ -46,6 +46,22 @@ TEST(LossWatch, SaysOnceThatTheLossStaysThatOfGuessing) {
   EXPECT_THAT(watch.verdict(), HasSubstr("in the last 900 steps"));
 }
 
+TEST(LossWatch, LooksAtTheTestLossAtTheEnd) {
+  LossWatch watch = watch_for(157, 314);
+  EXPECT_EQ(feed(watch, 1.9, 100), 0) << "one better block";
+  EXPECT_EQ(feed(watch, kGuess, 214, 1), 0);
+  EXPECT_THAT(watch.verdict(), IsEmpty());
+  EXPECT_THAT(watch.verdict_at_end(std::nullopt), IsEmpty());
+  EXPECT_THAT(watch.verdict_at_end(1.5), IsEmpty());
+  EXPECT_THAT(
+      watch.verdict_at_end(2.3046),
+      HasSubstr("after 314 steps the test loss (2.305) is no better than that of guessing"));
+  EXPECT_THAT(watch.verdict_at_end(std::nan("")), HasSubstr("no better"));
+  LossWatch begun = watch_for(157, 314);
+  feed(begun, kGuess, 90, 1);
+  EXPECT_THAT(begun.verdict_at_end(kGuess), IsEmpty()) << "too early to say";
+}
+
 TEST(LossWatch, WaitsForAnEpochButNotForEver) {
   LossWatch epoch = watch_for(1000, 1e6);
   EXPECT_EQ(feed(epoch, kGuess, 900), 0);
