@@ -12,7 +12,9 @@
 #include "apps/environment.h"
 #include "apps/run_files.h"
 #include "apps/serving.h"
+#include "apps/told_settings.h"
 #include "apps/training.h"
+#include "config/async_momentum.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "dialects/dist_train_progress.h"
@@ -61,6 +63,7 @@ ServeRequest serve_request(const DistTrainCommand& command, const DistTrainTrans
   request.job = find_job_name(job.config.job);
   request.state_dir = command.state_dir;
   request.flag_names = dist_train_flag_names(job.revision);
+  request.told = told_settings(command.app(), job.config, request.flag_names);
   request.idle_exit = std::chrono::milliseconds(static_cast<std::int64_t>(command.idle_exit * 1e3));
   return request;
 }
@@ -164,6 +167,8 @@ void check_resumable(const std::string& run, RunConfig config) {
 int run_dist_train(const DistTrainCommand& command, const std::vector<std::string>& arguments) {
   const DistTrainFlags flags = command.finished_flags();
   DistTrainTranslation job = translate(flags, find_surroundings(flags));
+  // The program has no flag for it.
+  if (const std::string note = adapt_momentum(job.config); !note.empty()) job.notes.push_back(note);
   if (!flags.data_dir) job.config.data_dir = default_data_dir(job.config.data_dir);
   if (!command.explain) {
     for (const std::string& line : job.opening) fmt::print("{}\n", line);

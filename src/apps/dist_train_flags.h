@@ -28,6 +28,8 @@ class DistTrainCommand {
   double idle_exit = 600;
   bool explain = false;
 
+  const CLI::App& app() const { return command_; }
+
  private:
   void add_network_and_data();
   void add_duration();

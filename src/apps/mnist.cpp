@@ -8,6 +8,7 @@
 #include "apps/command.h"
 #include "apps/environment.h"
 #include "apps/serving.h"
+#include "apps/told_settings.h"
 #include "apps/training.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -29,7 +30,7 @@ Between hosts the processes need a secret in common: `cohort token --file job.to
 --token_file=job.token for each. On one host (127.0.0.1) they do not.)";
 
 struct MnistCommand {
-  explicit MnistCommand(CLI::App& app) {
+  explicit MnistCommand(CLI::App& app) : app_(app) {
     add_cluster(app);
     add_training(app);
     add_network(app);
@@ -42,6 +43,8 @@ struct MnistCommand {
   std::string state_dir;
   double idle_exit = 600;
   bool explain = false;
+
+  const CLI::App& app() const { return app_; }
 
  private:
   void add_cluster(CLI::App& app) {
@@ -102,6 +105,8 @@ struct MnistCommand {
                  "no encryption, also across the network: for private networks alone")
         ->group(group);
   }
+
+  CLI::App& app_;
 };
 
 std::string variable(const char* name) {
@@ -121,6 +126,7 @@ ServeRequest serve_request(const MnistCommand& command, const MnistTranslation& 
   request.job = find_job_name(translation.config.job);
   request.state_dir = command.state_dir;
   request.flag_names = mnist_flag_names();
+  request.told = told_settings(command.app(), translation.config, request.flag_names);
   request.idle_exit = std::chrono::milliseconds(static_cast<std::int64_t>(command.idle_exit * 1e3));
   return request;
 }

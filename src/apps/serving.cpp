@@ -131,6 +131,9 @@ int serve_parameters(const ServeRequest& request) {
   options.listener.credentials = request.credentials;
   options.listener.runtime_folder = runtime_folder();
   options.server.idle_exit = request.idle_exit;
+  nlohmann::json told = request.told;
+  if (request.workers > 0) told["workers"] = request.workers;
+  options.server.told = told.dump();
   // Another one in every process, so that workers notice a server that lost its state.
   std::memcpy(&options.server.seed, random_job_id().data(), sizeof options.server.seed);
   options.state_dir = request.state_dir;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct ServeRequest {
   Credentials credentials = {};
   std::filesystem::path state_dir = {};  // for snapshots; empty: what is lost in a crash is lost
   std::chrono::milliseconds idle_exit = std::chrono::minutes(10);  // without any worker
+  // Settings that this server was told, as a JSON object by their names; checked where workers
+  // join.
+  nlohmann::json told = nlohmann::json::object();
   FlagNames flag_names = {};  // of a dialect, for what is wrong with a worker's settings
   bool json = false;          // the summary on standard output
   bool quiet = false;         // nothing but warnings

@@ -66,7 +66,7 @@ class DistTrainTranslator {
     result_.cluster = find_paddle_cluster(flags_.update_method, around_.variables);
     for (std::string& line : result_.cluster.notes) note(std::move(line));
     set_network();
-    if (result_.cluster.is_server) return std::move(result_);
+    const std::vector<std::string> notes_of_servers = result_.notes;
     set_model_and_data();
     set_devices();
     set_method();
@@ -74,6 +74,8 @@ class DistTrainTranslator {
     set_passes();
     note_what_has_no_effect();
     check_config(config());
+    // What a server was told has to fit; that it has no effect there is clear.
+    if (result_.cluster.is_server) result_.notes = notes_of_servers;
     return std::move(result_);
   }
 

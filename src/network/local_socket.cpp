@@ -7,6 +7,8 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <set>
 #include <system_error>
 
 #include "core/error.h"
@@ -15,6 +17,17 @@ namespace cohort {
 namespace {
 
 constexpr std::time_t kYoung = 10;  // seconds
+
+// The paths of the sockets of all processes that share this one's network.
+std::set<std::string> paths_in_use() {
+  std::set<std::string> paths;
+  std::ifstream table("/proc/net/unix");
+  for (std::string line; std::getline(table, line);) {
+    if (const auto path = line.find('/'); path != std::string::npos)
+      paths.insert(line.substr(path));
+  }
+  return paths;
+}
 
 }  // namespace
 
@@ -41,10 +54,12 @@ void make_private_folder(const std::string& folder) {
 }
 
 void remove_left_sockets(const std::string& folder) {
+  const std::set<std::string> in_use = paths_in_use();
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string path = entry->path().string();
+    if (in_use.contains(path)) continue;  // to try it would be noted there
     struct stat about {};
     if (::lstat(path.c_str(), &about) != 0 || !S_ISSOCK(about.st_mode)) continue;
     // One that was made just now may not listen yet.

@@ -79,4 +79,8 @@ JobSpec job_spec_from(const std::string& text);
 // empty when nothing does.
 std::string differences(const JobSpec& first, const JobSpec& other);
 
+// Where `spec` is not what the server was told when it was started: `told` is a JSON object of
+// settings by the names that flags have, or empty. For the person who started the worker.
+std::string differences_from_told(const std::string& told, const JobSpec& spec);
+
 }  // namespace cohort

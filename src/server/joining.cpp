@@ -92,6 +92,8 @@ bool ParameterServer::State::accept_spec(ConnectionId connection, Rank worker,
               std::to_string(given->server) + "; are the servers' addresses in order?";
     } else if (worker < 0 || worker >= given->workers) {
       wrong = "there is no " + named(worker) + " in a job of " + std::to_string(given->workers);
+    } else if (wrong = differences_from_told(options.told, *given); !wrong.empty()) {
+      // named there
     } else if (spec) {
       wrong = differences(*spec, *given);
     } else {

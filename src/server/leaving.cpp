@@ -1,5 +1,6 @@
 #include <algorithm>
-#include <map>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -113,8 +114,14 @@ bool ParameterServer::State::all_done() const { return all_left({LeaveKind::kDon
 
 // "all workers are done", or "workers 0, 2: done; worker 1: given up".
 std::string ParameterServer::State::endings() const {
-  std::map<std::string, std::vector<Rank>> by_ending;
-  for (const Member& member : members->all()) by_ending[ending_of(member)].push_back(member.worker);
+  std::vector<std::pair<std::string, std::vector<Rank>>> by_ending;  // in the order of ranks
+  for (const Member& member : members->all()) {
+    const std::string how = ending_of(member);
+    auto found = std::find_if(by_ending.begin(), by_ending.end(),
+                              [&](const auto& each) { return each.first == how; });
+    if (found == by_ending.end()) found = by_ending.insert(found, {how, {}});
+    found->second.push_back(member.worker);
+  }
   std::vector<std::string> parts;
   for (const auto& [how, ranks] : by_ending) {
     parts.push_back((ranks.size() > 1 ? "workers " : "worker ") + ranks_text(ranks) + ": " + how);

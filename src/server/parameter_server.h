@@ -76,6 +76,7 @@ class ServerPorts {
 };
 
 struct ServerOptions {
+  std::string told = {};  // settings that every worker's job must have; see differences_from_told()
   int server = 0;
   bool keeps_state = false;  // snapshots are wanted
   std::chrono::nanoseconds evict_after = std::chrono::milliseconds(2500);

@@ -91,7 +91,9 @@ void ParameterServer::State::send_progress(const Member& member) {
   Rank first = member.worker;
   for (const Member& each : members->all()) {
     counts.push_back(each.progress);
-    if (each.presence != Member::Presence::kEvicted) first = std::min(first, each.worker);
+    const bool left = each.presence == Member::Presence::kLeft;
+    const bool lost = left ? each.leave != LeaveKind::kDone : !each.connection;
+    if (!lost) first = std::min(first, each.worker);
   }
   FrameHeader header;
   header.sequence = model->version();

@@ -6,7 +6,8 @@ namespace cohort {
 
 using nlohmann::json;
 
-std::vector<std::string> differing_settings(const json& first, const json& other) {
+std::vector<std::string> differing_settings(const json& first, const json& other,
+                                            const std::string& where) {
   const auto shown = [](const json& object, const std::string& key) {
     const auto at = object.find(key);
     return at == object.end() ? std::string("not set") : at->dump();
@@ -17,7 +18,7 @@ std::vector<std::string> differing_settings(const json& first, const json& other
   for (const auto& [key, value] : keys.items()) {
     if (first.contains(key) && other.contains(key) && first[key] == other[key]) continue;
     found.push_back("--" + key + " is " + shown(other, key) + " here and " + shown(first, key) +
-                    " at the others");
+                    " " + where);
   }
   return found;
 }

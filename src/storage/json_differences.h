@@ -8,8 +8,9 @@
 namespace cohort {
 
 // "--lr is 0.1 here and 0.2 at the others" for each member that is not the same in both objects;
-// `other` is the one of the reader.
+// `other` is the one of the reader, `where` says whose the first is.
 std::vector<std::string> differing_settings(const nlohmann::json& first,
-                                            const nlohmann::json& other);
+                                            const nlohmann::json& other,
+                                            const std::string& where = "at the others");
 
 }  // namespace cohort

@@ -203,6 +203,34 @@ class Servers(DistTrain):
         for host in hosts:
             self.assertIn(host, err)
 
+    def test_what_a_server_was_told_is_compared_and_checked(self):
+        port = free_port()
+        job = {"PADDLE_PSERVER_PORT": port, "PADDLE_PSERVER_IPS": "127.0.0.1",
+               "PADDLE_TRAINERS": 1, "PADDLE_TRAINER_ID": 0, "POD_IP": "127.0.0.1"}
+        flags = [*PLAIN, "--batch_size=8", "--pass_num=1", "--update_method", "pserver"]
+        _, err = self.ended(self.launch({**job, "TRAINING_ROLE": "PSERVER"}, *flags,
+                                        "--model=resnet5000"), 2)
+        self.assertIn("unknown --model 'resnet5000'", err)
+        server = self.launch({**job, "TRAINING_ROLE": "PSERVER"}, *flags, "--learning_rate=0.7")
+        _, err = self.ended(self.launch({**job, "TRAINING_ROLE": "TRAINER"}, *flags), 2)
+        self.assertIn("--learning_rate is 0.05 here and 0.7 where server 0 was started", err)
+        self.ended(self.launch({**job, "TRAINING_ROLE": "TRAINER"}, *flags, "--learning_rate=0.7"))
+        self.ended(server)
+
+    def test_momentum_allows_for_that_of_asynchrony(self):
+        port = free_port()
+        job = {"PADDLE_PSERVER_PORT": port, "PADDLE_PSERVER_IPS": "127.0.0.1",
+               "PADDLE_TRAINERS": 2, "POD_IP": "127.0.0.1"}
+        flags = [*PLAIN, "--batch_size=4", "--pass_num=1", "--update_method", "pserver",
+                 "--async_mode"]
+        server = self.launch({**job, "TRAINING_ROLE": "PSERVER"}, *flags)
+        trainers = [self.launch({**job, "TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": rank},
+                                *flags) for rank in (0, 1)]
+        for trainer in trainers:
+            _, err = self.ended(trainer)
+            self.assertIn("momentum 0.4 instead of 0.9, because updates of 2 workers", err)
+        self.ended(server)
+
     def test_addresses_of_a_network_need_a_secret(self):
         variables = {"PADDLE_TRAINERS": 4, "PADDLE_PSERVER_PORT": 7164,
                      "PADDLE_PSERVER_IPS": "192.168.0.100,192.168.0.101",

@@ -54,6 +54,22 @@ class LaunchServers(WorkersTest):
                 for name in ("runs", "state"):
                     (self.folder / name).rename(self.folder / f"{name}-{time.monotonic_ns()}")
 
+    def test_keys_that_a_killed_launcher_left_go_at_the_next_start(self):
+        self.environment["TMPDIR"] = str(self.folder)
+        left = lambda: [path.name for path in self.folder.glob("cohort-job-*")]
+        job, children = self.launched("async", servers=1)
+        job.kill()
+        job.wait()
+        [before] = left()
+        deadline = time.monotonic() + program.patiently(20)
+        while any(os.path.exists(f"/proc/{child}") for child in children):
+            self.assertLess(time.monotonic(), deadline, "its processes go on")
+            time.sleep(0.02)
+        settings = changed(PLAIN, iterations=20, batch=16)
+        self.cohort("launch", "--servers", 1, "-n", 1, "--", "train", *settings, "--method",
+                    "parameter-server", "--quiet", "--name", "next")
+        self.assertEqual(left(), [])
+
     def test_a_killed_worker_does_not_stop_the_other(self):
         job, children = self.launched("async", servers=1)
         os.kill(children[2], signal.SIGKILL)

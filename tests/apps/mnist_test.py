@@ -68,9 +68,9 @@ class Mnist(ProgramTest):
                           f"--worker_hosts={self.worker_hosts}", f"--job_name={job}",
                           f"--task_index={index}", *SMALL, *arguments)
 
-    def ended(self, process):
+    def ended(self, process, status=0):
         out, err = process.communicate(timeout=program.patiently(60))
-        self.assertEqual(process.returncode, 0, f"{process.args}\n{out}\n{err}")
+        self.assertEqual(process.returncode, status, f"{process.args}\n{out}\n{err}")
         return out, err
 
     def check_lines(self, out):
@@ -221,9 +221,30 @@ class Trouble(Mnist):
         self.assertEqual([run.name for run in (self.folder / "logs").iterdir()],
                          ["mlp-100-mnist-001"])
 
+    def test_what_a_server_was_told_is_compared(self):
+        self.hosts()
+        server = self.task("ps", 0, "--learning_rate", 0.7, "--sync")
+        refused = self.task("worker", 0)
+        _, err = refused.communicate(timeout=program.patiently(60))
+        self.assertEqual(refused.returncode, 2, err)
+        self.assertIn("--learning_rate is 0.0005 here and 0.7 where server 0 was started", err)
+        self.assertIn('--sync (or not): the update is "async" here and "sync" where server 0', err)
+        self.ended(self.task("worker", 0, "--learning_rate", 0.7, "--sync"))
+        self.ended(server)
+
+    def test_a_job_of_another_number_of_workers_is_refused(self):
+        self.hosts(workers=3)
+        server = self.task("ps", 0)
+        self.worker_hosts = self.worker_hosts.split(",")[0]
+        refused = self.task("worker", 0)
+        _, err = refused.communicate(timeout=program.patiently(60))
+        self.assertEqual(refused.returncode, 2, err)
+        self.assertIn("the number of --worker_hosts is 1 here and 3 where server 0 was started", err)
+        server.kill()
+
     def test_a_server_without_workers_ends(self):
         self.hosts()
-        _, err = self.ended(self.task("ps", 0, "--idle_exit", 0.5))
+        _, err = self.ended(self.task("ps", 0, "--idle_exit", 0.5), status=1)
         self.assertIn("waiting for 1 worker", err)
 
 

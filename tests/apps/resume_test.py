@@ -117,6 +117,22 @@ class Interrupted(ProgramTest):
                 self.assert_same_weights(run, self.whole)
                 self.assert_records_complete(run)
 
+    def test_a_folder_removed_during_the_run_is_made_again(self):
+        run = self.folder / "runs" / "a"
+        process = self.start("train", "--name", "a", *changed(SLOWER, iterations=60,
+                                                              checkpoint_every=20,
+                                                              record_every=1), "--failpoints",
+                             "training.compute.rank0=sleep:10")
+        self.wait_for_step(process, run, 30)
+        shutil.rmtree(run)
+        [said] = self.finish([process])
+        self.assertIn(f"runs/a was removed or moved during the run; it is made again", said)
+        self.assertEqual({path.name for path in run.iterdir()},
+                         {".lock", "checkpoints", "metrics.jsonl", "run.json", "summary.json"})
+        steps = [record["step"] for record in self.metrics(run, "step")]
+        self.assertEqual(steps, list(range(1, 61)))
+        self.cohort("train", "--resume", "runs/a", "--iterations", 62)
+
     def test_only_one_process_may_train_a_run(self):
         run = self.folder / "runs/r"
         process = self.start_run("r")

@@ -322,6 +322,102 @@ class Faults(ServersTest):
         # What was on its way when it was given up was pushed again.
         self.assertEqual(summary["pushes"], 2400)
 
+    def test_the_result_does_not_hang_on_worker_0(self):
+        """Stopped while the other ends, it gives the result when it wakes; killed, the other does."""
+        for end in (signal.SIGSTOP, signal.SIGKILL):
+            with self.subTest(end.name):
+                name = f"job-{end.name}"
+                server = self.serve(0, None, "--idle-exit", 60 if end == signal.SIGSTOP else 3)
+                settings = [*changed(self.LONG, iterations=800), "--server-mode", "async",
+                            *self.SLOWLY]
+                first = self.worker(0, [server], *settings, name=name)
+                second = self.worker(1, [server], *settings, name=name)
+                run = self.folder / "runs" / name
+                other = self.folder / "runs" / f"{name}-worker1"
+                self.says(server, "worker 1 has joined")
+                self.wait_for_step(first, run, 20)
+                first.send_signal(end)
+                [said] = self.finish([second], status=1)
+                self.assertIn("worker 1 waits for the others and gives the job's result", said)
+                result = json.loads((other / "summary.json").read_text())
+                self.assertEqual(result["steps"], 800)
+                self.assertIn("top1", json.dumps(result))
+                self.assertRegex(said, r"not the 1,600 updates asked for but [\d,]+ \(gradients: ")
+                if end == signal.SIGKILL:
+                    self.assertIn("worker 0: given up; worker 1: done",
+                                  self.ended(server, status=1)["reason"])
+                    continue
+                first.send_signal(signal.SIGCONT)
+                self.finish([first])
+                self.assertEqual(json.loads((run / "summary.json").read_text())["steps"], 800)
+                summary = self.ended(server)
+                self.assertEqual(summary["pushes"], 1600)
+                self.assertEqual(summary["reason"], "all workers are done")
+
+    def snapshots(self, folder):
+        return sorted(path for path in (folder / "checkpoints").glob("step-*")) or \
+            sorted(folder.glob("step-*"))
+
+    def test_a_damaged_newest_snapshot_ends_the_job_with_what_to_do(self):
+        state = self.folder / "state"
+        server = self.serve(0, None, "--state-dir", state)
+        settings = [*changed(self.LONG, iterations=3000, checkpoint_every=100), "--server-mode",
+                    "sync", *self.SLOWLY]
+        workers = [self.worker(rank, [server], *settings) for rank in (0, 1)]
+        run = self.folder / "runs" / "job"
+        self.wait_for_step(workers[0], run, 150)
+        deadline = time.monotonic() + patiently(30)
+        newest = lambda: max(state.rglob("step-*"), default=None)
+        begun = newest()
+        while len(self.snapshots(state)) < 2 or newest() == begun:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        server.kill()
+        server.wait()
+        weights = next(newest().glob("*.safetensors"))
+        content = bytearray(weights.read_bytes())
+        content[-5] ^= 1
+        weights.write_bytes(content)
+        server = self.serve(0, server.port, "--state-dir", state)
+        for worker in workers:
+            _, err = worker.communicate(timeout=patiently(30))
+            self.assertIn(worker.returncode, (1, 2), err)
+            self.assertIn("went back to an older snapshot because its newest one is damaged", err)
+            self.assertIn("--resume", err)
+            self.assertLess(err.count("\n"), 100, err)
+        self.assertLess(len(server.lines), 200)
+        resumed = [self.start("train", "--servers", server.address, "--workers", 2, "--rank", rank,
+                              "--method", "parameter-server", "--resume", run, "--iterations", 1500,
+                              "--quiet")
+                   for rank in (0, 1)]
+        self.finish(resumed)
+        self.assertEqual(self.ended(server)["updates"], 1500)
+
+    def test_somebody_at_the_servers_address_is_waited_out(self):
+        token, other = (self.cohort("token").stdout.strip() for _ in range(2))
+        self.environment["COHORT_TOKEN"] = token
+        state = ["--state-dir", "state"]
+        server = self.serve(0, None, *state)
+        worker = self.worker(0, [server], *changed(self.LONG, iterations=600), "--quiet",
+                             "--failpoints", "training.compute.rank0=sleep:5", workers=1)
+        self.wait_for_step(worker, self.folder / "runs" / "job", 30)
+        server.kill()
+        server.wait()
+        # Another user's: not to be reached but by TCP.
+        (self.folder / "other").mkdir(mode=0o700)
+        own = {**self.environment}
+        self.environment.update(COHORT_TOKEN=other, XDG_RUNTIME_DIR=str(self.folder / "other"))
+        stranger = self.serve(0, server.port)
+        time.sleep(2)
+        if worker.poll() is not None:
+            self.fail(f"it has given up: {worker.communicate()[1]}")
+        stranger.kill()
+        stranger.wait()
+        self.environment = own
+        server = self.serve(0, server.port, *state)
+        self.finish([worker])
+        self.assertEqual(self.ended(server)["updates"], 600)
+
     def test_mistakes_are_explained(self):
         server = self.serve()
         taken = self.cohort("serve-parameters", "--listen", server.address, status=2)

@@ -122,6 +122,24 @@ TEST(RunDirectory, SaysWhatIsWrongWithADamagedConfiguration) {
   EXPECT_THAT(refusal([&] { read_run_config(folder / "r"); }), HasSubstr("run.json"));
 }
 
+TEST(RunDirectory, IsMadeAgainWhenSomebodyRemovesIt) {
+  TemporaryFolder folder;
+  RunDirectory run = RunDirectory::create(folder / "runs", "a", "", {{"config", {{"lr", 0.5}}}});
+  run.metrics().record(EventRecord{.event = "start"});
+  EXPECT_FALSE(run.remake_if_gone());
+  const std::string before = text_of(run.path() / "run.json");
+  fs::remove_all(folder / "runs");
+  EXPECT_TRUE(run.remake_if_gone());
+  EXPECT_FALSE(run.remake_if_gone());
+  run.metrics().record(EventRecord{.event = "finish"});
+  run.metrics().flush();
+  EXPECT_EQ(text_of(run.path() / "run.json"), before);
+  const std::string records = text_of(run.path() / "metrics.jsonl");
+  EXPECT_THAT(records, HasSubstr("start"));
+  EXPECT_THAT(records, HasSubstr("finish"));
+  EXPECT_THAT(refusal([&] { RunDirectory::open(run.path()); }), HasSubstr("in use"));
+}
+
 TEST(RunDirectory, RewindsTheRecordsThatWillComeAgain) {
   TemporaryFolder folder;
   RunDirectory run = RunDirectory::create(folder.path(), "r", "x", {});

@@ -1,4 +1,5 @@
 // Jobs whose workers come back with a checkpoint, and when a server has nothing more to wait for.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cluster.h"
@@ -114,6 +115,28 @@ TEST_P(Restart, AWorkerThatMayComeBackToItsServerIsWaitedFor) {
   EXPECT_FALSE(cluster.client(0).needs_values());
 }
 
+TEST_P(Restart, AnOlderSnapshotIsOfAnotherJobToThoseWhoKnowTheNewer) {
+  Cluster cluster(counting(2, GetParam()), keeping());
+  cluster.begin();
+  cluster.settle();
+  cluster.crash_server();
+  cluster.durable->newest = false;
+  cluster.restart_server();
+  cluster.connect_all();
+  cluster.settle();
+  for (const Rank rank : {0, 1}) {
+    ASSERT_TRUE(cluster.client(rank).refused());
+    EXPECT_THAT(*cluster.client(rank).refused(), testing::HasSubstr("older snapshot"));
+  }
+  start_again(cluster);
+  cluster.connect_all();
+  cluster.settle();
+  cluster.pass(std::chrono::seconds(10));
+  cluster.settle();
+  bring(cluster);
+  expect_the_checkpoint(cluster);
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, Restart,
                          ::testing::Values(ServerMode::kSync, ServerMode::kAsync,
                                            ServerMode::kBounded));
@@ -149,6 +172,22 @@ TEST(End, ARestoredServerWaitsForWorkersThatWereInterrupted) {
   cluster.restart_server();
   cluster.pass(std::chrono::minutes(5));
   EXPECT_FALSE(cluster.server->finished().has_value());
+}
+
+TEST(Told, WorkersOfAJobThatTheServerWasNotStartedForAreRefused) {
+  ServerOptions options;
+  options.told = R"({"workers": 2, "server-mode": "sync", "unknown-there": 1})";
+  Cluster agrees(counting(2, ServerMode::kSync), options);
+  agrees.connect_all();
+  agrees.settle();
+  EXPECT_FALSE(agrees.client(0).refused());
+  Cluster differs(counting(3, ServerMode::kAsync), options);
+  differs.connect(0);
+  differs.settle();
+  ASSERT_TRUE(differs.client(0).refused());
+  EXPECT_THAT(*differs.client(0).refused(),
+              testing::AllOf(testing::HasSubstr("--workers is 3 here and 2 where server 0 was"),
+                             testing::HasSubstr("--server-mode is \"async\" here and \"sync\"")));
 }
 
 }  // namespace

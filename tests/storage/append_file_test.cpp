@@ -30,6 +30,24 @@ TEST(AppendFile, GathersLinesUntilFlushed) {
   EXPECT_EQ(text_of(folder / "log").size(), log.size());
 }
 
+TEST(AppendFile, IsMadeAgainWithAllThatWasWritten) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "run");
+  AppendFile log(folder / "run" / "log");
+  const std::string longer(100'000, 'x');
+  log.append_line(longer);
+  log.flush();
+  std::filesystem::remove_all(folder / "run");
+  std::filesystem::create_directory(folder / "run");
+  log.append_line("after");
+  log.remake();
+  log.append_line("end");
+  log.flush();
+  EXPECT_EQ(text_of(folder / "run" / "log"), longer + "\nafter\nend\n");
+  log.truncate(longer.size() + 1);
+  EXPECT_EQ(text_of(folder / "run" / "log"), longer + "\n");
+}
+
 TEST(AppendFile, ContinuesWhereACheckpointSawIt) {
   const TemporaryFolder folder;
   std::uint64_t at_checkpoint = 0;
