@@ -120,6 +120,9 @@ class Training {
     setup.note = say_;
     PauseClock pauses;
     if (waits_in_exchange(config_.method, config_.server_mode)) setup.pauses = &pauses;
+    setup.explain = [this](const std::exception& error) {
+      return out_of_memory_text(error, request_.flag_names);
+    };
     run_workers(
         config_, *data_, members, setup, [&](Worker& worker) { train_one(worker); },
         [](const std::string& text) {
@@ -486,8 +489,9 @@ int train_once(RunConfig config, TrainRequest& request, const std::vector<std::s
     throw PeerError(std::string(error.what()) + "; the run goes on with --resume");
   } catch (const std::exception& error) {
     // So that processes which wait for this one end as well, and say why.
-    job->between_processes().leave("process " + std::to_string(job->process()) +
-                                   " failed: " + error.what());
+    job->between_processes().leave(
+        "process " + std::to_string(job->process()) +
+        " failed: " + out_of_memory_text(error, own.flag_names).value_or(error.what()));
     throw;
   }
 }
@@ -509,6 +513,9 @@ int train(RunConfig config, const TrainRequest& request,
       now.rejoin = true;
     } catch (const ConfigError& error) {
       throw ConfigError(in_words_of(request.flag_names, error.what()));
+    } catch (const std::exception& error) {
+      if (const auto text = out_of_memory_text(error, request.flag_names)) throw RunError(*text);
+      throw;
     }
   }
 }

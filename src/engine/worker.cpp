@@ -59,7 +59,7 @@ std::exception_ptr failure_of(const Membership& member, const std::string& text)
 }
 
 // What a worker's life threw, if anything.
-std::exception_ptr run_one(Membership& member,
+std::exception_ptr run_one(Membership& member, const WorkerSetup& setup,
                            const std::function<std::unique_ptr<Worker>()>& build,
                            const std::function<void(Worker&)>& body) {
   // Outlives the handlers: its method may have a thread that waits for the others until we leave.
@@ -69,6 +69,10 @@ std::exception_ptr run_one(Membership& member,
         "rank " + std::to_string(member.rank) + " failed " + member.activity->text() + ": " + what;
     member.leave(text);
     return text;
+  };
+  const auto leave_explained = [&](const std::exception& error, const char* what) {
+    const auto text = setup.explain ? setup.explain(error) : std::nullopt;
+    return leave(text ? text->c_str() : what);
   };
   try {
     worker = build();
@@ -90,9 +94,9 @@ std::exception_ptr run_one(Membership& member,
   } catch (const FileError& error) {
     return failure_of<FileError>(member, leave(error.what()));
   } catch (const c10::Error& error) {
-    return failure_of<RunError>(member, leave(error.what_without_backtrace()));
+    return failure_of<RunError>(member, leave_explained(error, error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    return failure_of<RunError>(member, leave(error.what()));
+    return failure_of<RunError>(member, leave_explained(error, error.what()));
   } catch (...) {
     return failure_of<RunError>(member, leave("an unknown exception"));
   }
@@ -283,7 +287,7 @@ void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Me
     at::set_num_threads(static_cast<int>(config.threads));  // every thread's own setting
     Membership& member = members[index];
     const auto build = [&] { return std::make_unique<Worker>(config, data, member, setup); };
-    endings.ended(index, run_one(member, build, body));
+    endings.ended(index, run_one(member, setup, build, body));
   };
   if (members.size() == 1) {
     run(0);

@@ -2,6 +2,7 @@
 // run on.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,6 +38,9 @@ struct WorkerSetup {
   bool enters = false;           // the others are under way
   PauseClock* pauses = nullptr;  // of the process; null: no worker waits for another's evaluation
   std::function<void(const std::string&)> note = nullptr;  // a line for people, from any thread
+  // What to tell people of an exception that was thrown by the library below instead of by us;
+  // nothing: what it says itself. From any worker's thread.
+  std::function<std::optional<std::string>(const std::exception&)> explain = nullptr;
 };
 
 class Worker {

@@ -182,6 +182,26 @@ class Memory(ProgramTest):
             self.assertIn(text, err)
         self.assertNotIn("alloc_cpu", err)
 
+    def test_batches_of_several_workers_that_memory_does_not_hold(self):
+        err = self.limited(2400, "train", "--model", "resnet8", "--data", "synthetic",
+                           "--synthetic-shape", "3x32x32", "--train-size", 20000, "--test-size", 10,
+                           "--batch", 10000, "--iterations", 1, "--workers", 2, "--method",
+                           "all-reduce", status=1)
+        self.assertRegex(err, r"rank [01] failed at step 0, [^:]*: out of memory: ")
+        for text in ("this machine has", "Lower --batch", "--workers"):
+            self.assertIn(text, err)
+        self.assertNotIn("alloc_cpu", err)
+        self.assertNotIn("bad_alloc", err)
+
+    def test_a_dialect_names_its_own_flags_when_memory_does_not_do(self):
+        err = self.limited(2400, "imagenet", "--dummy", "-a", "vgg16", "-b", 64, "--train-size", 64,
+                           "--test-size", 10, status=1)
+        self.assertIn("out of memory: ", err)
+        self.assertIn("Lower --batch-size", err)
+        self.assertIn("(--world-size, times GPUs) or --workers\n", err)  # which load data there
+        self.assertNotIn("bad_alloc", err)
+        self.assertNotIn("alloc_cpu", err)
+
 
 class ProgressLine(ProgramTest):
     def lines_at(self, columns):
