@@ -104,6 +104,14 @@ fs::path own_run(const fs::path& run, std::int64_t rank) {
   return worker_folder(named && named->rank == saved ? named->run : run, static_cast<Rank>(rank));
 }
 
+TrainRequest own_request(TrainRequest request, std::int64_t rank) {
+  if (!request.name.empty()) {
+    request.name = worker_folder(request.name, static_cast<Rank>(rank)).string();
+  }
+  if (!request.resume.empty()) request.resume = own_run(request.resume, rank).string();
+  return request;
+}
+
 RunFiles open_run(const RunConfig& config, const TrainRequest& request,
                   const nlohmann::json& run_json) {
   if (request.resume.empty()) {

@@ -29,6 +29,10 @@ struct RunFiles {
 // where `rank` is negative. Throws ConfigError when it is none.
 std::filesystem::path own_run(const std::filesystem::path& run, std::int64_t rank);
 
+// `request`, for worker `rank` of such a job: its name or the run that goes on are its own. Throws
+// ConfigError likewise.
+TrainRequest own_request(TrainRequest request, std::int64_t rank);
+
 // Makes the folder with `run_json` in it, or opens that of the run that goes on. A worker that is a
 // process of its own, and is given no name, is named after the first one's folder. Throws
 // ConfigError, FileError.

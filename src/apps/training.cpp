@@ -35,7 +35,6 @@
 #include "metrics/run_totals.h"
 #include "metrics/tee_sink.h"
 #include "network/identity.h"
-#include "storage/worker_folder.h"
 
 namespace cohort {
 namespace {
@@ -421,15 +420,6 @@ class Training {
   std::optional<SwampReport> swamp_report_;
   TrainingOutcome outcome_;  // of this process's first worker
 };
-
-// Each worker of such a job has a run directory of its own.
-TrainRequest own_request(TrainRequest request, std::int64_t rank) {
-  if (!request.name.empty()) {
-    request.name = worker_folder(request.name, static_cast<Rank>(rank)).string();
-  }
-  if (!request.resume.empty()) request.resume = own_run(request.resume, rank).string();
-  return request;
-}
 
 }  // namespace
 
