@@ -24,6 +24,18 @@ std::string hash_of(const std::vector<std::string>& words) {
   return hash.finish();
 }
 
+// With all training samples as one number: older runs counted those that were kept apart, too.
+nlohmann::json together(nlohmann::json description) {
+  const nlohmann::json apart = description.value("validation_samples", nlohmann::json());
+  if (apart.is_number_integer() && description.contains("train_samples") &&
+      description["train_samples"].is_number_integer()) {
+    description["train_samples"] =
+        description["train_samples"].get<std::int64_t>() + apart.get<std::int64_t>();
+  }
+  description.erase("validation_samples");
+  return description;
+}
+
 }  // namespace
 
 std::string data_text(const RunConfig& config, const DataSplits& data) {
@@ -58,7 +70,7 @@ std::unique_ptr<DataSplits> open_announced_data(const RunConfig& config) {
   return data;
 }
 
-nlohmann::json describe_data(const DataSplits& data) {
+nlohmann::json describe_data(const RunConfig& config, const DataSplits& data) {
   nlohmann::json description = {{"found_at", data.found_at.string()}};
   const std::vector<std::string>& classes = data.train->class_names();
   const TextDataset* train = as_text(*data.train);
@@ -68,7 +80,9 @@ nlohmann::json describe_data(const DataSplits& data) {
     description["test_words"] = test->words();
     description["vocabulary"] = {{"words", classes.size()}, {"sha256", hash_of(classes)}};
   } else {
-    description["train_samples"] = data.train->size();
+    const std::int64_t apart = validation_size(config, *data.train);
+    description["train_samples"] = data.train->size() - apart;
+    if (apart > 0) description["validation_samples"] = apart;
     description["test_samples"] = data.test->size();
     description["classes"] = classes;
   }
@@ -76,9 +90,9 @@ nlohmann::json describe_data(const DataSplits& data) {
 }
 
 void require_data_of_run(const std::string& run, const nlohmann::json& document,
-                         const DataSplits& data) {
-  const nlohmann::json before = document.value("data", nlohmann::json::object());
-  const nlohmann::json now = describe_data(data);
+                         const RunConfig& config, const DataSplits& data) {
+  const nlohmann::json before = together(document.value("data", nlohmann::json::object()));
+  const nlohmann::json now = together(describe_data(config, data));
   for (const auto& [key, value] : now.items()) {
     if (key == "found_at" || !before.contains(key) || before[key] == value) continue;
     throw ConfigError("the data at " + now["found_at"].dump() + " are not those that " + run +

@@ -18,12 +18,13 @@ void announce_data(const RunConfig& config, const DataSplits& data);
 // Opens the data in --data-dir, or in the usual places, and announces them.
 std::unique_ptr<DataSplits> open_announced_data(const RunConfig& config);
 
-// For run.json: where the data were found and what they can be recognised by. Of a text's
-// vocabulary that is a count and a hash.
-nlohmann::json describe_data(const DataSplits& data);
+// For run.json: where the data were found, how many are trained on and how many of the training
+// samples are kept apart, and what they can be recognised by. Of a text's vocabulary that is a
+// count and a hash.
+nlohmann::json describe_data(const RunConfig& config, const DataSplits& data);
 
 // That `data` are those of the run at `run`, whose run.json is `document`. Throws ConfigError.
 void require_data_of_run(const std::string& run, const nlohmann::json& document,
-                         const DataSplits& data);
+                         const RunConfig& config, const DataSplits& data);
 
 }  // namespace cohort

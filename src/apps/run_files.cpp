@@ -209,13 +209,13 @@ nlohmann::json run_document(const RunConfig& config, const nlohmann::json& asked
           {"resumed_by", nlohmann::json::array()},
           {"host", describe_host()},
           {"model", {{"parameters", model.store().numel()}}},
-          {"data", describe_data(data)}};
+          {"data", describe_data(config, data)}};
 }
 
 nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
                                 const DataSplits& data, const std::vector<std::string>& arguments) {
   nlohmann::json document = read_run_json(run);
-  require_data_of_run(run, document, data);
+  require_data_of_run(run, document, config, data);
   if (!document.contains("id")) document["id"] = to_text(random_job_id());
   document["config"] = to_json(config);
   document["resumed_by"].push_back(arguments);

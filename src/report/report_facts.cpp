@@ -34,6 +34,7 @@ std::string data_of(const RunRecords& run) {
   };
   return joined(
       {run.setting("data"), counted("train_samples", " training samples"),
+       counted("validation_samples", " validation samples"),
        counted("test_samples", " test samples"), counted("train_words", " training words"),
        counted("test_words", " test words"),
        with(whole(number_at(run.description, {"data", "vocabulary", "words"})), " different ones")},

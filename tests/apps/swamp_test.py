@@ -245,6 +245,21 @@ class Servers(Swamp):
         self.assertGreater(len(losses), 2)
         self.assertEqual(losses, sorted(losses, reverse=True))
 
+    def test_what_is_kept_apart_is_not_counted_as_trained_on(self):
+        run = self.train("r", *changed(TINY, epochs=1), "--iterations", "5", "--quiet")
+        document = json.loads((run / "run.json").read_text())
+        self.assertEqual((document["data"]["train_samples"],
+                          document["data"]["validation_samples"]), (700, 100))
+        self.cohort("report", run, "-o", "r.html")
+        self.assertIn("700 training samples, 100 validation samples, 200 test samples",
+                      (self.folder / "r.html").read_text())
+        # Older runs counted all, and go on.
+        document["data"]["train_samples"] = 800
+        del document["data"]["validation_samples"], document["sha256"]
+        (run / "run.json").write_text(json.dumps(document))
+        self.cohort("train", "--resume", run, "--iterations", 10, "--quiet")
+        self.assertEqual(self.summary(run)["steps"], 10)
+
     def test_workers_pull_with_the_probability_asked_for(self):
         apart = self.run_with("apart", "--pull-probability", "0")
         together = self.run_with("together", "--pull-probability", "1")

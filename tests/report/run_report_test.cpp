@@ -108,6 +108,17 @@ TEST(Reports, TellWhatWasRunOnWhatAndHow) {
   EXPECT_EQ(report.commands[1].value, "cohort train --name p0.5 --title 'it'\\''s'");
 }
 
+TEST(Reports, TellWhatWasKeptApart) {
+  RunRecords run = run_of("a", 0);
+  run.description["data"] = {
+      {"train_samples", 59000}, {"validation_samples", 1000}, {"test_samples", 10000}};
+  const Report report = make_report({run}, {});
+  const auto data = std::find_if(report.facts.begin(), report.facts.end(),
+                                 [](const Fact& fact) { return fact.name == "Data"; });
+  EXPECT_EQ(data->value,
+            "mnist, 59,000 training samples, 1000 validation samples, 10,000 test samples");
+}
+
 TEST(Reports, RunsOfOneCommandShareIt) {
   std::vector<RunRecords> runs = some_runs();
   for (RunRecords& run : runs) run.description["command"] = {"cohort", "swamp", "batch"};
