@@ -22,5 +22,13 @@ TEST(WorkerFolder, IsReadBack) {
   }
 }
 
+TEST(ServerFolder, IsNamedAfterTheFirstWorkersAndReadBack) {
+  EXPECT_EQ(server_folder("runs/a/"), "runs/a-server");
+  EXPECT_EQ(parse_server_folder("runs/a-server/"), "runs/a");
+  for (const char* other : {"runs/a", "-server", "runs/a-server-001"}) {
+    EXPECT_FALSE(parse_server_folder(other)) << other;
+  }
+}
+
 }  // namespace
 }  // namespace cohort
