@@ -77,17 +77,17 @@ std::optional<DumpScore> sound_score(const FoundDump& dump) {
   }
 }
 
-// How many samples the run itself was evaluated on; 0: it does not say.
-std::int64_t usual_samples_of(const std::filesystem::path& run) {
+// How many samples the run itself was evaluated on; 0: it does not say, as that of a server, and
+// `data`, opened with the settings `config`, are not its own either.
+std::int64_t usual_samples_of(const std::filesystem::path& run, const RunConfig& config,
+                              const Dataset& data) {
   const nlohmann::json document = read_run_json(run);
-  const auto data = document.find("data");
-  if (data == document.end() || !data->is_object()) return 0;
+  const nlohmann::json said = document.value("data", nlohmann::json());
   for (const char* name : {"test_samples", "test_words"}) {
-    if (const auto found = data->find(name); found != data->end() && found->is_number_integer()) {
-      return found->get<std::int64_t>();
-    }
+    if (!said.is_object() || !said.contains(name)) continue;
+    if (said[name].is_number_integer()) return said[name].get<std::int64_t>();
   }
-  return 0;
+  return config.test_size == read_run_config(run).test_size ? data.size() : 0;
 }
 
 // "  on 320 samples": of scores that are not on the whole set.
@@ -112,7 +112,7 @@ DumpScoringReport score_dumps(const std::filesystem::path& run, const RunConfig&
   name_foreign(found.foreign);
   report.foreign = static_cast<std::int64_t>(found.foreign.size());
   report.found = static_cast<std::int64_t>(found.dumps.size());
-  const std::int64_t usual = usual_samples_of(run);
+  const std::int64_t usual = usual_samples_of(run, config, data);
   const std::int64_t asked =
       request.most_samples > 0 ? std::min(request.most_samples, data.size()) : data.size();
   std::vector<FoundDump> wanted;
