@@ -2,11 +2,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "apps/data_description.h"
 #include "apps/environment.h"
+#include "apps/serving.h"
 #include "core/error.h"
 #include "data/text_sets.h"
 #include "engine/assemble.h"
@@ -112,6 +114,12 @@ TrainRequest own_request(TrainRequest request, std::int64_t rank) {
   return request;
 }
 
+std::string job_identity(const RunConfig& config) {
+  const char* launched = std::getenv("COHORT_JOB");
+  const bool named = !config.job.empty() || (launched != nullptr && *launched != '\0');
+  return named ? to_text(job_id_of(find_job_name(config.job))) : "";
+}
+
 RunFiles open_run(const RunConfig& config, const TrainRequest& request,
                   const nlohmann::json& run_json) {
   if (request.resume.empty()) {
@@ -201,8 +209,11 @@ nlohmann::json run_document(const RunConfig& config, const nlohmann::json& asked
                             const Model& model, const DataSplits& data,
                             const std::vector<std::string>& arguments) {
   const WorkerPlace first{0, static_cast<int>(config.workers), 0};
+  // Of a worker that is a process of its own: the others have folders, too.
+  const std::string job = config.rank < 0 ? "" : job_identity(config);
   return {{"id", to_text(random_job_id())},
           {"config", to_json(config)},
+          {"job", job},
           {"asked", different_settings(asked, to_json(config))},
           {"steps_per_epoch", sample_order(config, *data.train, first).steps_per_epoch()},
           {"command", arguments},

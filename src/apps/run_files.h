@@ -33,6 +33,11 @@ std::filesystem::path own_run(const std::filesystem::path& run, std::int64_t ran
 // ConfigError likewise.
 TrainRequest own_request(TrainRequest request, std::int64_t rank);
 
+// For "job" in run.json: what tells the folders of one job's processes from those of another job
+// with the same settings. Empty where nobody named the job (--job, or cohort launch, which gives
+// each job a random name).
+std::string job_identity(const RunConfig& config);
+
 // Makes the folder with `run_json` in it, or opens that of the run that goes on. A worker that is a
 // process of its own, and is given no name, is named after the first one's folder. Throws
 // ConfigError, FileError.

@@ -8,11 +8,13 @@
 #include "apps/config_flags.h"
 #include "apps/environment.h"
 #include "apps/job_choice.h"
+#include "apps/run_files.h"
 #include "apps/serving.h"
 #include "apps/swamp_host.h"
 #include "core/error.h"
 #include "core/repeat_limiter.h"
 #include "engine/run_directory.h"
+#include "storage/worker_folder.h"
 
 namespace cohort {
 namespace {
@@ -59,13 +61,14 @@ struct ServeBestCommand {
 // Where accepted models are dumped; a server that is started again goes on there.
 RunDirectory open_server_run(const ServeBestCommand& command, const RunConfig& config,
                              const std::vector<std::string>& arguments) {
-  const std::string name = command.name.empty() ? "" : command.name + "-server";
+  const std::string name = command.name.empty() ? "" : server_folder(command.name).string();
   const std::filesystem::path path = std::filesystem::path(command.runs_dir) / name;
   if (!name.empty() && std::filesystem::exists(path / "run.json") && !command.state_dir.empty()) {
     return RunDirectory::open(path);
   }
-  return RunDirectory::create(command.runs_dir, name, "swamp-server",
+  return RunDirectory::create(command.runs_dir, name, kUnnamedServer,
                               {{"config", to_json(config)},
+                               {"job", job_identity(config)},
                                {"command", arguments},
                                {"resumed_by", nlohmann::json::array()},
                                {"host", describe_host()}});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -166,7 +167,10 @@ RunRecords read_process(const fs::path& folder) {
 
 void add_process(RunRecords& run, RunRecords other) {
   run.steps.insert(run.steps.end(), other.steps.begin(), other.steps.end());
-  run.evaluations.insert(run.evaluations.end(), other.evaluations.begin(), other.evaluations.end());
+  // A server's evaluations, by which it chooses, have no rank.
+  std::copy_if(other.evaluations.begin(), other.evaluations.end(),
+               std::back_inserter(run.evaluations),
+               [](const EvaluationRecord& record) { return record.rank >= 0; });
   run.traffic.insert(run.traffic.end(), other.traffic.begin(), other.traffic.end());
   run.dumps.unscored += other.dumps.unscored;
   if (const std::int64_t theirs = other.dumps.fewest_samples; theirs > 0) {
@@ -174,6 +178,7 @@ void add_process(RunRecords& run, RunRecords other) {
     fewest = fewest == 0 ? theirs : std::min(fewest, theirs);
   }
   for (auto& [rank, dumps] : other.dumps.workers) run.dumps.workers[rank] = std::move(dumps);
+  if (!other.dumps.server.empty()) run.dumps.server = std::move(other.dumps.server);
   run.notes.insert(run.notes.end(), other.notes.begin(), other.notes.end());
 }
 
@@ -182,6 +187,63 @@ void sort_by_time(std::vector<Record>& records) {
   std::stable_sort(records.begin(), records.end(), [](const Record& a, const Record& b) {
     return a.time_seconds < b.time_seconds;
   });
+}
+
+// What is the same in the folders of all processes of a job; the rest may differ, or be known to
+// some only.
+nlohmann::json identity_of(const nlohmann::json& description) {
+  const nlohmann::json config = config_in(description);
+  nlohmann::json identity = {{"job", description.value("job", nlohmann::json())}};
+  if (identity["job"].is_null()) identity["job"] = "";
+  for (const char* name : {"model", "data", "method", "workers", "seed", "job"}) {
+    identity["config"].push_back(config.value(name, nlohmann::json()));
+  }
+  return identity;
+}
+
+Rank rank_in(const nlohmann::json& description) {
+  const nlohmann::json rank = config_in(description).value("rank", nlohmann::json());
+  return rank.is_number_integer() ? rank.get<Rank>() : -1;
+}
+
+// Of a folder that may be another job's: a damaged one is none of ours.
+nlohmann::json description_beside(const fs::path& folder) {
+  try {
+    return is_run(folder) ? read_description(folder) : nlohmann::json::object();
+  } catch (const FileError&) {
+    return nlohmann::json::object();
+  }
+}
+
+bool is_of_server(const nlohmann::json& description) {
+  const nlohmann::json& command = field_at(description, {"command"});
+  return command.is_array() &&
+         std::find(command.begin(), command.end(), "serve-best") != command.end();
+}
+
+// The server's folder of the job whose first worker's is `first`, if it is there.
+std::optional<fs::path> server_beside(const fs::path& first, const nlohmann::json& description) {
+  const nlohmann::json identity = identity_of(description);
+  const auto fits = [&](const fs::path& folder) {
+    const nlohmann::json theirs = description_beside(folder);
+    return is_of_server(theirs) && identity_of(theirs) == identity;
+  };
+  if (const fs::path named = server_folder(first); fits(named)) return named;
+  // Without a name it has one of its own, and only the job says whose it is.
+  if (identity["job"] == "" ||
+      config_in(description).value("method", nlohmann::json()) != "swamp") {
+    return std::nullopt;
+  }
+  const fs::path place = place_of(first);
+  std::error_code error;
+  for (fs::directory_iterator entry(place.parent_path(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(kUnnamedServer) && fits(entry->path())) {
+      return first.lexically_normal().parent_path() / name;
+    }
+  }
+  return std::nullopt;
 }
 
 // Whole numbers without decimals; "" when there is no such setting.
@@ -304,20 +366,36 @@ std::vector<fs::path> expanded_runs(const std::vector<std::string>& folders) {
 
 std::vector<fs::path> processes_of(const fs::path& folder) {
   std::vector<fs::path> result = {folder};
-  const nlohmann::json config = config_in(read_description(folder));
-  const nlohmann::json workers = config.value("workers", nlohmann::json());
-  if (!workers.is_number_integer() || config.value("rank", nlohmann::json()) != 0) return result;
+  const nlohmann::json description = read_description(folder);
+  const nlohmann::json workers = config_in(description).value("workers", nlohmann::json());
+  if (!workers.is_number_integer() || rank_in(description) != 0) return result;
+  const nlohmann::json identity = identity_of(description);
   const auto last = std::min(workers.get<std::int64_t>(), kMostProcesses);
   for (Rank rank = 1; rank < last; ++rank) {
     const fs::path other = worker_folder(folder, rank);
     if (!is_run(other)) continue;
-    const nlohmann::json theirs = config_in(read_description(other));
-    const bool same_job = theirs.value("workers", nlohmann::json()) == workers &&
-                          theirs.value("rank", nlohmann::json()) == rank;
-    if (same_job) result.push_back(other);
+    const nlohmann::json theirs = read_description(other);
+    if (rank_in(theirs) == rank && identity_of(theirs) == identity) result.push_back(other);
   }
+  if (const auto server = server_beside(folder, description)) result.push_back(*server);
   return result;
 }
+
+namespace {
+
+// The first worker's folder where `folder` is that of another process of its job.
+fs::path first_of_job(const fs::path& folder) {
+  const std::optional<WorkerFolder> worker = parse_worker_folder(folder);
+  const fs::path first = worker ? worker->run : parse_server_folder(folder).value_or(fs::path());
+  if (first.empty() || rank_in(description_beside(first)) != 0) return {};
+  const std::vector<fs::path> all = processes_of(first);
+  const bool part = std::any_of(all.begin() + 1, all.end(), [&](const fs::path& each) {
+    return place_of(each) == place_of(folder);
+  });
+  return part ? first : fs::path();
+}
+
+}  // namespace
 
 std::vector<fs::path> jobs_among(const std::vector<fs::path>& folders) {
   std::set<fs::path> others;
@@ -335,7 +413,14 @@ std::vector<fs::path> jobs_among(const std::vector<fs::path>& folders) {
 RunRecords read_run(const fs::path& folder) {
   RunRecords run = read_process(folder);
   const std::vector<fs::path> processes = processes_of(folder);
-  if (processes.size() == 1) return run;
+  if (processes.size() == 1) {
+    run.part_of = first_of_job(folder);
+    if (run.part_of.empty()) return run;
+    run.notes.push_back(folder.string() + " is one process's part of the job " +
+                        run.part_of.string() + ", and what is said of it is of that part alone: " +
+                        "name " + run.part_of.string() + " for the whole job");
+    return run;
+  }
   for (std::size_t i = 1; i < processes.size(); ++i) add_process(run, read_process(processes[i]));
   sort_by_time(run.steps);
   sort_by_time(run.evaluations);

@@ -20,11 +20,12 @@ struct RunRecords {
   nlohmann::json summary = nlohmann::json::object();      // empty while the run is under way
   nlohmann::json config = nlohmann::json::object();       // the settings, by name
   std::string begun;                                      // 2025-01-31 12:00 UTC; "": unknown
-  std::vector<StepRecord> steps;                          // one for each rank, in the file's order
-  std::vector<EvaluationRecord> evaluations;              // on evaluated_on(), likewise
-  std::vector<TrafficRecord> traffic;                     // outside of steps, likewise
-  DumpScores dumps;                                       // its own notes are among those below
-  std::vector<std::string> notes;                         // for people: what was skipped, and where
+  std::filesystem::path part_of;  // the first process's run when this is another one's; or empty
+  std::vector<StepRecord> steps;  // one for each rank, in the file's order
+  std::vector<EvaluationRecord> evaluations;  // on evaluated_on(), likewise
+  std::vector<TrafficRecord> traffic;         // outside of steps, likewise
+  DumpScores dumps;                           // its own notes are among those below
+  std::vector<std::string> notes;             // for people: what was skipped, and where
 
   // The setting as text, whole numbers without decimals; "" when the run does not say.
   std::string setting(const std::string& name) const;
@@ -46,14 +47,19 @@ struct RunRecords {
 // FileError when a file cannot be read or run.json is damaged. Damaged lines of metrics.jsonl and a
 // damaged summary.json are skipped and noted, records of kinds unknown here are ignored; that there
 // is no record at all is not an error. The records of processes_of() the run are taken together, in
-// the order of each one's own time.
+// the order of each one's own time. Where `folder` is that of another process of a job, its records
+// alone are taken, and a note says so.
 RunRecords read_run(const std::filesystem::path& folder);
 
-// `folder`, and those of the other workers when each was a process of its own and this was the
-// first (storage/worker_folder.h), by rank. Throws FileError when a run.json is damaged.
+// `folder`, and when each worker was a process of its own and this was the first
+// (storage/worker_folder.h): those of the other workers, by rank, and of the server. Of the same
+// job are those whose run.json has the same "job" and the same settings that all processes have
+// alike, so that what an earlier job has left beside it is not taken in. Throws FileError when a
+// run.json is damaged.
 std::vector<std::filesystem::path> processes_of(const std::filesystem::path& folder);
 
-// Without the folders of workers whose first one is there too: each job is one run.
+// Without the folders of workers and servers whose first worker's is there too: each job is one
+// run.
 std::vector<std::filesystem::path> jobs_among(const std::vector<std::filesystem::path>& folders);
 
 // The same of all: "test or validation" where they differ.

@@ -46,6 +46,13 @@ std::vector<std::string> titles_of(const Evidence& evidence, bool labelled) {
   return titles;
 }
 
+// What to name instead of one process's folder.
+std::string whole_job_text(const Runs& runs) {
+  if (runs.size() != 1 || runs.front().part_of.empty()) return "";
+  const std::string job = runs.front().part_of.string();
+  return "; it is one process's part of the job " + job + ": name " + job;
+}
+
 void check(const Runs& runs, const ReportOptions& options) {
   if (runs.empty()) throw ConfigError("name at least one run directory");
   if (!options.labels.empty() && options.labels.size() != runs.size()) {
@@ -58,7 +65,7 @@ void check(const Runs& runs, const ReportOptions& options) {
       })) {
     throw ConfigError(
         (runs.size() == 1 ? runs.front().folder.string() + " has" : std::string("the runs have")) +
-        " no records yet: there is nothing to report");
+        " no records yet: there is nothing to report" + whole_job_text(runs));
   }
 }
 

@@ -398,6 +398,33 @@ class Processes(Swamp):
         self.cohort(*command, "--resume", "runs/again", "--iterations", 40)
         self.assertEqual(self.summary(self.folder / "runs/again")["steps"], 40)
 
+    def test_the_folders_of_a_job_are_one_run(self):
+        job = ["launch", "--servers", 1, "-n", 2, "--", "train", *TINY, "--iterations", 20,
+               "--dump-every", 10, "--quiet"]
+        self.cohort(*job, "--name", "sw")
+        self.cohort(*job)  # whose server nobody named
+        folders = sorted(str(run) for run in (self.folder / "runs").iterdir())
+        self.assertEqual(len(folders), 6, folders)
+        self.assertTrue(any("swamp-server" in folder for folder in folders), folders)
+        done = self.cohort("report", *folders, "-o", "r.html")
+        self.assertIn("r.html: 2 runs", done.stdout)
+        for text in ("-server", "no records yet"):
+            self.assertNotIn(text, done.stdout)
+            self.assertNotIn("no records yet", done.stderr)
+        # The server's models are the job's.
+        out = self.cohort("eval", "runs/sw").stdout
+        self.assertRegex(out, r"sw-server: \d+ dumped models evaluated")
+        self.assertRegex(out, r"\nserver .*\d s\n", "of the whole set")
+        self.assertIn("Server's acc. (%)", self.cohort("report", "runs/sw", "-o", "r.html").stdout)
+        part = self.cohort("report", "runs/sw-worker1", "-o", "r.html").stderr
+        self.assertIn("runs/sw-worker1 is one process's part of the job runs/sw", part)
+        # What an earlier job has left is not of this one.
+        self.cohort(*job, "--name", "later")
+        shutil.rmtree(self.folder / "runs/sw")
+        shutil.move(self.folder / "runs/later", self.folder / "runs/sw")
+        self.cohort("report", "runs/sw", "-o", "r.html")
+        self.assertIn("1 of 2 workers", (self.folder / "r.html").read_text())
+
     def test_compete_over_tcp(self):
         job, _ = self.launched()
         said = self.ended(job)

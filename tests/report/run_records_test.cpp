@@ -161,6 +161,72 @@ TEST_F(ReadRun, TheProcessesOfAJobAreOneRun) {
   EXPECT_THAT(read_run(last).steps, ElementsAre(other)) << "one alone when it is asked for";
 }
 
+class RunsOfAJob : public ReadRun {
+ protected:
+  // The folder of a process of the job `job`; its server's where `rank` is negative.
+  std::filesystem::path process(const std::string& name, const std::string& job, int rank,
+                                const std::string& model = "net") {
+    const auto folder = write_run(name, "{}", rank < 0 ? "" : lines(step_));
+    nlohmann::json document = {
+        {"config",
+         {{"workers", 2}, {"rank", rank}, {"method", "swamp"}, {"model", model}, {"seed", 1}}},
+        {"command", {"cohort", rank < 0 ? "serve-best" : "train"}}};
+    if (!job.empty()) document["job"] = job;
+    std::ofstream(folder / "run.json") << document.dump();
+    return folder;
+  }
+
+  static void score(const std::filesystem::path& run) {
+    std::filesystem::create_directories(run / "dumps/ps");
+    std::ofstream(run / "dumps/ps/model_params_ps_model_version_1_sec_3.eval") << "0.5_0.8_3.0";
+  }
+};
+
+TEST_F(RunsOfAJob, IncludeTheServers) {
+  const auto first = process("a", "1234", 0);
+  const auto other = process("a-worker1", "1234", 1);
+  const auto server = process("a-server", "1234", -1);
+  score(server);
+  EXPECT_THAT(processes_of(first), ElementsAre(first, other, server));
+  EXPECT_THAT(jobs_among({first, server, other}), ElementsAre(first));
+  const RunRecords run = read_run(first);
+  EXPECT_EQ(run.steps.size(), 2U);
+  EXPECT_EQ(run.dumps.server.size(), 1U) << "its models are the job's";
+  EXPECT_THAT(run.notes, IsEmpty());
+}
+
+TEST_F(RunsOfAJob, IncludeAServerThatNobodyNamed) {
+  const auto first = process("net-digits-003", "1234", 0);
+  process("swamp-server-001", "5678", -1);
+  std::ofstream(process("swamp-server-000", "", -1) / "run.json") << "damaged";
+  const auto server = process("swamp-server-002", "1234", -1);
+  EXPECT_THAT(processes_of(first), ElementsAre(first, server));
+}
+
+TEST_F(RunsOfAJob, LeaveOutWhatAnEarlierJobLeft) {
+  const auto first = process("a", "1234", 0);
+  process("a-worker1", "5678", 1);
+  process("a-server", "", -1);
+  EXPECT_THAT(processes_of(first), ElementsAre(first));
+  // Where the job has no name, its settings tell.
+  const auto unnamed = process("b", "", 0);
+  process("b-worker1", "", 1, "another");
+  EXPECT_THAT(processes_of(unnamed), ElementsAre(unnamed));
+}
+
+TEST_F(RunsOfAJob, SayWhenOneProcessAloneIsNamed) {
+  const auto first = process("a", "1234", 0);
+  const auto other = process("a-worker1", "1234", 1);
+  const auto server = process("a-server", "1234", -1);
+  EXPECT_THAT(read_run(other).notes,
+              ElementsAre(HasSubstr(other.string() + " is one process's part of the job " +
+                                    first.string())));
+  EXPECT_EQ(read_run(server.string() + "/").part_of, first);
+  std::ofstream(process("c", "1234", 0) / "run.json") << "{";
+  const auto alone = process("c-worker1", "1234", 1);
+  EXPECT_THAT(read_run(alone).notes, IsEmpty());
+}
+
 TEST(NaturalOrder, ReadsNumbersAsNumbers) {
   const std::vector<std::string> ordered = {"",      "a",    "a1",     "a01",  "a2",
                                             "a10",   "a10b", "b0",     "b0_1", "b0.05",
