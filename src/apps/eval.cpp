@@ -61,6 +61,12 @@ struct EvalCommand {
   bool json = false;
 };
 
+// A run to evaluate, or something that is no whole run.
+struct JobPart {
+  fs::path what;
+  std::optional<Rank> worker = std::nullopt;  // of a job whose workers have folders each
+};
+
 // One model to evaluate and where its weights lie.
 struct SavedModel {
   fs::path weights;  // a safetensors file or a checkpoint's folder
@@ -119,7 +125,8 @@ struct Split {
   bool is_text() const { return as_text(data) != nullptr; }
 };
 
-void report_json(const SavedModel& candidate, const Split& split, const Evaluation& result) {
+void report_json(const JobPart& part, const SavedModel& candidate, const Split& split,
+                 const Evaluation& result) {
   nlohmann::json line = {{"model", candidate.weights.string()},
                          {"mark", candidate.mark},
                          {"split", split.name},
@@ -128,22 +135,31 @@ void report_json(const SavedModel& candidate, const Split& split, const Evaluati
                          {"top5", result.top5},
                          {"samples", result.samples},
                          {"seconds", result.seconds}};
+  if (part.worker) line["worker"] = *part.worker;
   if (split.is_text()) line["perplexity"] = std::exp(result.loss);
   fmt::print("{}\n", line.dump());
 }
 
-void report(const EvalCommand& command, const SavedModel& candidate, const Split& split,
-            const Evaluation& result) {
+// "  (worker 1; best, latest)": whose it is, where that is not clear, and what it is to its run.
+std::string remark_on(const JobPart& part, const SavedModel& candidate) {
+  std::string text = part.worker ? fmt::format("worker {}", *part.worker) : "";
+  if (!text.empty() && !candidate.mark.empty()) text += "; ";
+  text += candidate.mark;
+  return text.empty() ? "" : "  (" + text + ")";
+}
+
+void report(const EvalCommand& command, const JobPart& part, const SavedModel& candidate,
+            const Split& split, const Evaluation& result) {
   if (command.json) {
-    report_json(candidate, split, result);
+    report_json(part, candidate, split, result);
   } else {
     const std::string perplexity =
         split.is_text() ? fmt::format("  perplexity {:.2f}", std::exp(result.loss)) : "";
     fmt::print("{}  {} loss {:.4f}{}  top-1 {:.2f}%  top-5 {:.2f}%  {:.0f} {}/s{}\n",
-               candidate.weights.string(), split.name, result.loss, perplexity, 100 * result.top1,
-               100 * result.top5, static_cast<double>(result.samples) / result.seconds,
-               split.is_text() ? "words" : "samples",
-               candidate.mark.empty() ? "" : "  (" + candidate.mark + ")");
+               candidate.weights.string(), split.name, result.loss, perplexity,
+               100 * result.top1, 100 * result.top5,
+               static_cast<double>(result.samples) / result.seconds,
+               split.is_text() ? "words" : "samples", remark_on(part, candidate));
   }
   std::fflush(stdout);
 }
@@ -191,12 +207,15 @@ DumpScoringReport evaluate_dumps_of(const EvalCommand& command, const fs::path& 
   return report;
 }
 
-// Returns how many could not be read.
-std::int64_t evaluate_all(const EvalCommand& command, const fs::path& what) {
+// Returns how many could not be read. `data` are opened unless they are: the
+// parts of a job have the same.
+std::int64_t evaluate_all(const EvalCommand& command, const JobPart& part,
+                          std::unique_ptr<DataSplits>& data) {
+  const fs::path& what = part.what;
   RunConfig config = config_for(command, what);
   check_config(config);
   const std::vector<SavedModel> candidates = candidates_of(what);
-  const auto data = open_announced_data(config);
+  if (!data) data = open_announced_data(config);
   const bool train = command.split == "train";
   const Split split{train ? "train" : config.eval_split, train ? *data->train : *data->test};
   std::int64_t damaged = 0;
@@ -227,20 +246,30 @@ std::int64_t evaluate_all(const EvalCommand& command, const fs::path& what) {
       ++damaged;
       continue;
     }
-    report(command, candidate, split,
-           evaluate(*model, split.data, evaluator_options(config, *model, device)));
+    const Evaluation result =
+        evaluate(*model, split.data, evaluator_options(config, *model, device));
+    report(command, part, candidate, split, result);
   }
   return damaged;
 }
 
+// Whose folder it is, among several of a job.
+std::optional<Rank> worker_of(const fs::path& run) {
+  const std::int64_t rank = read_run_config(run).rank;
+  return rank < 0 ? std::nullopt : std::optional(static_cast<Rank>(rank));
+}
+
 // Likewise, of all the processes of a job where `what` is the first one's run.
 std::int64_t evaluate_job(const EvalCommand& command, const fs::path& what) {
-  std::int64_t damaged = evaluate_all(command, what);
-  if (!is_run(what)) return damaged;
-  for (const fs::path& process : processes_of(what)) {
-    if (process == what || stop_requested()) continue;
+  std::unique_ptr<DataSplits> data;
+  const std::vector<fs::path> parts = is_run(what) ? processes_of(what) : std::vector{what};
+  if (parts.size() == 1) return evaluate_all(command, {what}, data);
+  fmt::print(stderr, "job      {}: {} processes, each with a folder of its own\n", what.string(),
+             parts.size());
+  std::int64_t damaged = evaluate_all(command, {what, worker_of(what)}, data);
+  for (std::size_t i = 1; i < parts.size() && !stop_requested(); ++i) {
     try {
-      damaged += evaluate_all(command, process);
+      damaged += evaluate_all(command, {parts[i], worker_of(parts[i])}, data);
     } catch (const ConfigError& error) {  // it has saved nothing yet
       fmt::print(stderr, "skipped: {}\n", error.what());
     }

@@ -162,6 +162,15 @@ class RunsOfAJob(ServersTest):
         models = [json.loads(line)["model"] for line in lines]
         self.assertTrue(any("002-worker1/" in model for model in models), models)
         self.assertTrue(any("002/" in model for model in models), models)
+        self.assertEqual({json.loads(line)["worker"] for line in lines}, {0, 1})
+        done = self.cohort("eval", "runs/mlp-100-synthetic-002")
+        for line in done.stdout.splitlines():
+            self.assertIn("(worker 1" if "-worker1/" in line else "(worker 0", line)
+        self.assertRegex(done.stdout, r"\(worker 1; (best, )?latest\)")
+        self.assertIn("job      runs/mlp-100-synthetic-002: 2 processes", done.stderr)
+        self.assertEqual(done.stderr.count("data  "), 1, "the same for both")
+        alone = self.cohort("eval", "runs/mlp-100-synthetic-002-worker1").stdout
+        self.assertNotIn("(worker", alone)
 
     def test_any_worker_can_be_resumed(self):
         server = self.serve()
