@@ -140,6 +140,11 @@ void report_json(const JobPart& part, const SavedModel& candidate, const Split& 
   fmt::print("{}\n", line.dump());
 }
 
+std::string loss_text(double loss) {
+  if (std::isnan(loss)) return "not a number";
+  return std::isinf(loss) ? "infinite" : fmt::format("{:.4f}", loss);
+}
+
 // "  (worker 1; best, latest)": whose it is, where that is not clear, and what it is to its run.
 std::string remark_on(const JobPart& part, const SavedModel& candidate) {
   std::string text = part.worker ? fmt::format("worker {}", *part.worker) : "";
@@ -155,13 +160,18 @@ void report(const EvalCommand& command, const JobPart& part, const SavedModel& c
   } else {
     const std::string perplexity =
         split.is_text() ? fmt::format("  perplexity {:.2f}", std::exp(result.loss)) : "";
-    fmt::print("{}  {} loss {:.4f}{}  top-1 {:.2f}%  top-5 {:.2f}%  {:.0f} {}/s{}\n",
-               candidate.weights.string(), split.name, result.loss, perplexity,
+    fmt::print("{}  {} loss {}{}  top-1 {:.2f}%  top-5 {:.2f}%  {:.0f} {}/s{}\n",
+               candidate.weights.string(), split.name, loss_text(result.loss), perplexity,
                100 * result.top1, 100 * result.top5,
                static_cast<double>(result.samples) / result.seconds,
                split.is_text() ? "words" : "samples", remark_on(part, candidate));
   }
   std::fflush(stdout);
+  if (std::isfinite(result.loss)) return;
+  fmt::print(stderr,
+             "warning: {}: its loss is {}, so its guesses mean nothing: the model has diverged, or "
+             "its weights are damaged\n",
+             candidate.weights.string(), loss_text(result.loss));
 }
 
 bool is_run(const fs::path& what) {
@@ -207,7 +217,7 @@ DumpScoringReport evaluate_dumps_of(const EvalCommand& command, const fs::path& 
   return report;
 }
 
-// Returns how many could not be read. `data` are opened unless they are: the
+// Returns how many could not be read or have no finite loss. `data` are opened unless they are: the
 // parts of a job have the same.
 std::int64_t evaluate_all(const EvalCommand& command, const JobPart& part,
                           std::unique_ptr<DataSplits>& data) {
@@ -249,6 +259,7 @@ std::int64_t evaluate_all(const EvalCommand& command, const JobPart& part,
     const Evaluation result =
         evaluate(*model, split.data, evaluator_options(config, *model, device));
     report(command, part, candidate, split, result);
+    if (!std::isfinite(result.loss)) ++damaged;
   }
   return damaged;
 }

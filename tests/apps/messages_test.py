@@ -125,6 +125,18 @@ class Runs(ProgramTest):
         self.assertIn("m.safetensors: fc2.bias has values that are not numbers", err)
         self.assertNotIn("--lr", err)
 
+    def test_an_evaluation_that_is_no_number(self):
+        self.train("r", *TINY, "--iterations", 1)
+        self.cohort("export", "runs/r", "-o", "m.safetensors")
+        content = bytearray((self.folder / "m.safetensors").read_bytes())
+        content[-4:] = struct.pack("<f", float("nan"))
+        (self.folder / "m.safetensors").write_bytes(content)
+        done = self.cohort("eval", "m.safetensors", status=1)
+        self.assertIn("test loss not a number  top-1", done.stdout)
+        self.assertIn("warning: m.safetensors: its loss is not a number", done.stderr)
+        done = self.cohort("eval", "m.safetensors", "--json", status=1)
+        self.assertIsNone(json.loads(done.stdout)["loss"])
+
     def test_a_first_loss_that_is_no_number_is_not_blamed_on_the_rate(self):
         # The weights are fine, but no loss of theirs is.
         self.train("r", *TINY, "--iterations", 1)
