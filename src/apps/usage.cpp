@@ -63,6 +63,16 @@ std::vector<std::string> flags_of(const CLI::App& app) {
   return flags;
 }
 
+// Of flags that have no longer name.
+std::vector<std::string> letters_of(const CLI::App& app) {
+  std::vector<std::string> letters;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_lnames().empty()) continue;
+    for (const std::string& name : option->get_snames()) letters.push_back(name);
+  }
+  return letters;
+}
+
 std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -76,9 +86,11 @@ std::string explain_flag(const std::string& written, const CLI::App& command) {
   const std::string unknown = "unknown flag " + flag;
   const std::string word = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
   const std::vector<std::string> known = flags_of(command);
-  if (const std::string ours = same_meaning(word, known); !ours.empty()) {
-    return unknown + ": here it is --" + ours;
-  }
+  std::vector<std::string> all = letters_of(command);
+  all.insert(all.begin(), known.begin(), known.end());
+  std::string ours = same_meaning(word, all);
+  if (ours.empty()) ours = nearest_meaning(word, all);
+  if (!ours.empty()) return unknown + ": here it is " + (ours.size() == 1 ? "-" : "--") + ours;
   if (const std::string advice = advice_instead_of(word); !advice.empty()) {
     return unknown + ": " + advice;
   }

@@ -11,11 +11,12 @@ namespace {
 constexpr std::string_view kMeanings[] = {
     "model arch architecture network net a model-name",
     "data dataset data-set dataset-name",
-    "data-dir data-path data-root dataset-dir dataset-path datadir root",
+    "data-dir data-path data-root dataset-dir dataset-path datadir root training-data-dir "
+    "eval-data-dir",
     "method algorithm algo",
     "engine backend dist-backend strategy distributed-backend",
     "workers gpus num-gpus ngpus ngpu nproc nproc-per-node np world-size num-processes "
-    "num-replicas replicas n-workers size",
+    "num-replicas replicas n-workers size n trainer-number n-mpi-process",
     "loader-threads num-workers data-workers dataloader-num-workers num-data-workers j "
     "workers-per-gpu num-loader-workers",
     "threads num-threads nthreads cpu-threads omp-num-threads",
@@ -32,7 +33,7 @@ constexpr std::string_view kMeanings[] = {
     "lr-step-size step-size lr-decay-step",
     "lr-gamma gamma lr-factor decay-rate lr-decay-rate",
     "warmup-epochs warmup lr-warmup-epochs warmup-steps num-warmup-steps",
-    "momentum sgd-momentum m",
+    "momentum sgd-momentum momentum-factor m",
     "nesterov use-nesterov",
     "weight-decay wd l2 l2-penalty decay",
     "beta1 adam-beta1",
@@ -66,6 +67,19 @@ constexpr std::string_view kMeanings[] = {
     "servers ps ps-hosts parameter-servers pserver pservers server",
     "rank node-rank local-rank worker-index task-index trainer-id",
     "quiet silent q",
+};
+
+// What a command may have instead of a meaning that it lacks: its flag, and the words for that.
+struct Nearest {
+  std::string_view name;
+  std::string_view words;
+};
+
+constexpr Nearest kNearest[] = {
+    {"eval-batch", "batch batch-size bs b batchsize mini-batch-size"},
+    {"eval-batch-size", "batch batch-size bs b batchsize mini-batch-size"},
+    {"out", "output output-file output-dir out-dir out-file outfile o file save"},
+    {"output", "out output-file output-dir out-dir out-file outfile o file save"},
 };
 
 struct Advice {
@@ -112,6 +126,16 @@ std::string same_meaning(std::string_view word, const std::vector<std::string>& 
       for (const std::string& name : known) {
         if (plain(name) == other) return name;
       }
+    }
+  }
+  return "";
+}
+
+std::string nearest_meaning(std::string_view word, const std::vector<std::string>& known) {
+  for (const Nearest& nearest : kNearest) {
+    if (!has_word(nearest.words, plain(word))) continue;
+    for (const std::string& name : known) {
+      if (plain(name) == nearest.name) return name;
     }
   }
   return "";

@@ -12,6 +12,10 @@ namespace cohort {
 // batch for batch_size.
 std::string same_meaning(std::string_view word, const std::vector<std::string>& known);
 
+// For a word whose meaning `known` does not have: the entry that comes nearest and is most likely
+// wanted, or "". That is no name for the same: eval-batch for batch-size, where nothing trains.
+std::string nearest_meaning(std::string_view word, const std::vector<std::string>& known);
+
 // For a word that means something which this program has not: what to do instead, or "".
 std::string advice_instead_of(std::string_view word);
 

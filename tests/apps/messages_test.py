@@ -74,6 +74,17 @@ class Words(ProgramTest):
             self.assertIn("train --lr 1", out)
         self.refused("launch", "-n", 2, "trian", "--lr", 1, says="did you mean 'train'?")
 
+    def test_flags_of_other_tools_at_other_commands(self):
+        self.refused("eval", "runs/x", "--batch-size", 4, says="here it is --eval-batch\n")
+        self.refused("eval", "runs/x", "-b", 4, says="here it is --eval-batch\n")
+        self.refused("report", "runs/x", "--output", "a.pdf", says="here it is --out\n")
+        self.refused("export", "runs/x", "--out", "a", says="here it is --output\n")
+        self.refused("swamp", "eval", "--data-dir", "x", says="here it is --eval-data-dir\n")
+        for flag in ("--nproc", "--np", "--nproc_per_node"):
+            for command in (["--", "train"], ["train"]):
+                self.refused("launch", flag, 2, *command, says=f"unknown flag {flag}: here it is -n\n")
+            self.refused("launch", f"{flag}=2", "train", says=f"unknown flag {flag}: here it is -n\n")
+
     def test_a_torus_that_is_a_ring(self):
         self.train("seven", *changed(TINY, workers=7, method="d-psgd", topology="torus", iterations=1))
         self.assertIn("6 or 8 workers", self.last.stderr)
@@ -160,6 +171,11 @@ class Dialects(ProgramTest):
         self.assertIn("use a larger --batch_size or --drop-last (of cohort train)", err)
         self.train("r", *changed(SLOWER, synthetic_shape="3x4x4", batch=1), status=1)
         self.assertIn("use a larger --batch or --drop-last\n", self.last.stderr)
+
+    def test_data_that_are_not_there(self):
+        err = self.cohort("swamp", "train", "--training-data-dir", "nowhere", status=1).stderr
+        self.assertIn("name their folder with --training-data-dir or", err)
+        self.assertNotIn("of cohort train", err)
 
 
 class Memory(ProgramTest):
