@@ -50,12 +50,15 @@ void check_command(const CLI::App& program, const std::vector<std::string>& argu
   if (arguments.empty()) return;
   std::vector<std::string> known;
   for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_name() != "launch") known.push_back(command->get_name());
+    const std::string name = command->get_name();
+    if (name != "launch" && name != "help") known.push_back(name);
   }
   for (const std::string& name : known) {
     if (name == arguments.front()) return;
   }
-  throw ConfigError(unknown_name("command to launch", arguments.front(), known));
+  const bool help = arguments.front() == "help";
+  const std::string own = help ? "\nfor its own flags: cohort launch --help" : "";
+  throw ConfigError(unknown_name("command to launch", arguments.front(), known) + own);
 }
 
 std::string hosts_advice(const Flags& flags) {
@@ -194,20 +197,43 @@ int run_with_launcher(const LaunchRequest& request, bool dry_run) {
   return result;
 }
 
+namespace {
+
+// `counted`: -n is there. Throws ConfigError.
+void check_launch(const CLI::App& program, bool counted, const std::vector<std::string>& command) {
+  constexpr const char* kExample = ", as in: cohort launch -n 2 -- train --model resnet20";
+  check_command(program, command);
+  if (!counted) throw ConfigError(std::string("-n is required: how many processes") + kExample);
+  if (command.empty()) {
+    throw ConfigError(std::string("a command is required: what the processes run") + kExample);
+  }
+}
+
+}  // namespace
+
 void mark_launched_command(const CLI::App& program, std::vector<std::string>& words) {
   if (words.empty() || words.front() != "launch") return;
   const CLI::App* launch = program.get_subcommand("launch");
+  bool counted = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "--") return;
-    if (!words[i].starts_with('-')) {
-      words.insert(words.begin() + static_cast<std::ptrdiff_t>(i), "--");
+    const bool marked = words[i] == "--";
+    if (marked || !words[i].starts_with('-')) {
+      const auto command = words.begin() + static_cast<std::ptrdiff_t>(marked ? i + 1 : i);
+      check_launch(program, counted, {command, words.end()});
+      if (!marked) words.insert(command, "--");
       return;
     }
-    const CLI::Option* flag = launch->get_option_no_throw(words[i]);
-    const bool own_value = words[i].find('=') != std::string::npos || !words[i].starts_with("--");
-    if (flag == nullptr && !own_value) return;  // the parser says that there is none such
-    if (flag != nullptr && flag->get_expected_min() > 0) ++i;
+    // As mpirun has it; the parser would take the p for a number.
+    if (words[i].starts_with("-np")) throw ConfigError("unknown flag -np: here it is -n");
+    if (words[i] == "-h" || words[i] == "--help") return;
+    const std::string name =
+        words[i].substr(0, words[i].starts_with("--") ? words[i].find('=') : 2);
+    const CLI::Option* flag = launch->get_option_no_throw(name);
+    if (flag == nullptr) return;  // the parser says that there is none such
+    counted = counted || name == "-n";
+    if (name == words[i] && flag->get_expected_min() > 0) ++i;
   }
+  check_launch(program, counted, {});
 }
 
 namespace {
@@ -260,8 +286,7 @@ void add_launch(CLI::App& program, Invocation& invocation) {
       "  cohort launch -n 2 -- train --model resnet20 --method all-reduce\n"
       "  cohort launch --engine tcp -n 2 -- train --model resnet20 --method all-reduce\n"
       "  cohort launch --servers 1 -n 2 -- train --model resnet20 --method parameter-server");
-  command->callback([&program, &invocation, flags] {
-    check_command(program, flags->request.arguments);
+  command->callback([&invocation, flags] {
     flags->request.program = std::filesystem::read_symlink("/proc/self/exe");
     invocation.exit_status = run_launch(*flags);
   });

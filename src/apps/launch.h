@@ -15,7 +15,8 @@ namespace cohort {
 int run_with_launcher(const LaunchRequest& request, bool dry_run);
 
 // Puts `--` before the command of `launch -n 2 train --lr 1`, whose flags are not ours. `words` is
-// all that follows the program's name.
+// all that follows the program's name. Throws ConfigError for a command that cannot be launched,
+// and says what is missing where -n or the command is.
 void mark_launched_command(const CLI::App& program, std::vector<std::string>& words);
 
 }  // namespace cohort

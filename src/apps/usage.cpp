@@ -275,6 +275,7 @@ std::string in_own_flags(const std::string& message, const CLI::App& program) {
 std::string explain_usage(const CLI::ParseError& error, const CLI::App& program) {
   const CLI::App& command = innermost(program);
   for (const std::string& extra : program.remaining(true)) {
+    if (extra == "--") continue;  // only says that no flags follow
     if (extra.size() > 1 && extra.front() == '-') return explain_flag(extra, command);
     if (!commands_of(command).empty()) return explain_command(extra, command);
   }

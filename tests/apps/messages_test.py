@@ -74,6 +74,19 @@ class Words(ProgramTest):
             self.assertIn("train --lr 1", out)
         self.refused("launch", "-n", 2, "trian", "--lr", 1, says="did you mean 'train'?")
 
+    def test_launch_says_what_is_missing(self):
+        for words in (["train"], ["--engine", "tcp", "train"], ["--", "train"], []):
+            self.refused("launch", *words, says=["-n is required", "cohort launch -n 2 -- train"],
+                         never=["unknown flag"])
+        for words in (["-n", 2, "--"], ["-n2"], ["-n", 2, "--dry-run"]):
+            self.refused("launch", *words, says=["a command is required", "-- train"],
+                         never=["unknown flag"])
+        for words in (["foo"], ["help"], ["-n", 2, "foo"], ["-n", 2, "--", "foo"]):
+            self.refused("launch", *words, says=[f"unknown command to launch '{words[-1]}'",
+                                                 "train, eval"], never=["unknown flag"])
+        for words in (["-np", 2, "--", "train"], ["-np2", "train"]):
+            self.refused("launch", *words, says="unknown flag -np: here it is -n\n")
+
     def test_flags_of_other_tools_at_other_commands(self):
         self.refused("eval", "runs/x", "--batch-size", 4, says="here it is --eval-batch\n")
         self.refused("eval", "runs/x", "-b", 4, says="here it is --eval-batch\n")
