@@ -34,6 +34,14 @@ std::string skipped(const fs::path& run, const std::vector<fs::path>& paths, con
          (paths.size() > kMostNamed ? ", ..." : "");
 }
 
+// What can be done about scores that are not of all samples.
+std::string again_text(std::size_t partial, std::size_t kept) {
+  if (kept == partial) return "`cohort eval` evaluates those models again";
+  if (kept == 0) return "those models were deleted since, and cannot be evaluated again";
+  return "`cohort eval` evaluates the " + std::to_string(kept) +
+         " of those models again that were not deleted since";
+}
+
 void sort_by_time(std::vector<ScoredDump>& dumps) {
   std::stable_sort(dumps.begin(), dumps.end(), [](const ScoredDump& a, const ScoredDump& b) {
     return std::tie(a.score.seconds, a.name.version) < std::tie(b.score.seconds, b.name.version);
@@ -53,6 +61,7 @@ DumpScores read_dump_scores(const fs::path& run) {
   const FoundDumps found = find_dumps(run);
   std::vector<fs::path> damaged;
   std::size_t partial = 0;
+  std::size_t kept = 0;  // of these, how many models are still there
   for (const FoundDump& dump : found.dumps) {
     if (!dump.has_score) {
       ++scores.unscored;
@@ -68,6 +77,7 @@ DumpScores read_dump_scores(const fs::path& run) {
                                   ? score->samples
                                   : std::min(scores.fewest_samples, score->samples);
       ++partial;
+      if (dump.has_model) ++kept;
     }
     if (dump.name.of_server) {
       scores.server.push_back({dump.name, *score});
@@ -84,8 +94,8 @@ DumpScores read_dump_scores(const fs::path& run) {
   if (partial > 0) {
     scores.notes.push_back(run.string() + ": " + std::to_string(partial) +
                            " scores of dumped models are not of the whole set, but of as few as " +
-                           std::to_string(scores.fewest_samples) +
-                           " samples; `cohort eval` evaluates those models again");
+                           std::to_string(scores.fewest_samples) + " samples; " +
+                           again_text(partial, kept));
   }
   if (scores.unscored > 0) {
     scores.notes.push_back(run.string() + ": " + std::to_string(scores.unscored) +

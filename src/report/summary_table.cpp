@@ -174,8 +174,12 @@ std::vector<std::string> remarks_of(const Evidence& evidence) {
     }
     remarks.push_back(difference.name + " differs too: " + join(values, ", ") + ".");
   }
-  std::string text = "Accuracies and losses are of the " + evaluated_on(evidence.runs) +
-                     " set. The loss is of the model that ";
+  const bool partial =
+      std::any_of(evidence.runs.begin(), evidence.runs.end(),
+                  [](const RunRecords& run) { return run.dumps.fewest_samples > 0; });
+  std::string text = "Accuracies and losses are of the " + evaluated_on(evidence.runs) + " set" +
+                     (partial ? ", but for the dumped models' named below" : "") +
+                     ". The loss is of the model that ";
   text += "counts: the server's last version, else the last evaluated.";
   if (has_dumps(evidence)) {
     text += " Workers' accuracy: mean of the last models they dumped.";

@@ -75,6 +75,12 @@ TEST_F(Dumps, OfAPartOfTheSetSaySo) {
   EXPECT_EQ(scores.fewest_samples, 320);
   EXPECT_THAT(scores.notes, ElementsAre(AllOf(HasSubstr("2 scores of dumped models are not of the"),
                                               HasSubstr("as few as 320 samples"))));
+  EXPECT_THAT(scores.notes[0], HasSubstr("those models were deleted since"));
+  write("dumps/ps/model_params_ps_model_version_1_sec_3.safetensors", "a model");
+  EXPECT_THAT(read_dump_scores(run_).notes[0], HasSubstr("evaluates the 1 of those models again"));
+  write("dumps/ps/model_params_ps_model_version_2_sec_4.safetensors", "a model");
+  EXPECT_THAT(read_dump_scores(run_).notes[0],
+              HasSubstr("`cohort eval` evaluates those models again"));
   const RunResult result = result_of(read_run(run_));
   EXPECT_EQ(result.test_samples, 320) << "what its error is computed from";
 }

@@ -108,6 +108,16 @@ TEST(Reports, TellWhatWasRunOnWhatAndHow) {
   EXPECT_EQ(report.commands[1].value, "cohort train --name p0.5 --title 'it'\\''s'");
 }
 
+TEST(Reports, SayWhichScoresAreNotOfTheWholeSet) {
+  RunRecords run = run_of("a", 0);
+  EXPECT_THAT(make_report({run}, {}).remarks[0], HasSubstr("are of the test set. "));
+  run.dumps.fewest_samples = 300;
+  const Report report = make_report({run}, {});
+  EXPECT_THAT(report.remarks[0],
+              HasSubstr("are of the test set, but for the dumped models' named below. "));
+  EXPECT_THAT(report.remarks[1], HasSubstr("a: what its dumped models scored is not of the whole"));
+}
+
 TEST(Reports, TellWhatWasKeptApart) {
   RunRecords run = run_of("a", 0);
   run.description["data"] = {
