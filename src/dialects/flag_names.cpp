@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "config/other_words.h"
 #include "config/run_config.h"
 
 namespace cohort {
@@ -16,10 +17,26 @@ bool is_setting(const std::string& name) {
                      [&](const ConfigField& field) { return field.name == name; });
 }
 
-std::string word_for(const FlagNames& names, const std::string& name) {
+// Where a sentence goes on with a flag as if with a noun that has an adjective: "a lower --lr".
+bool ends_with_adjective(const std::string& text) {
+  for (const char* words : {"a lower ", "a larger ", "a higher ", "a smaller "}) {
+    if (text.ends_with(words)) return true;
+  }
+  return false;
+}
+
+std::string word_for(const FlagNames& names, const std::string& name, const std::string& before) {
   const auto found = names.find(name);
   if (found != names.end()) return found->second;
-  return is_setting(name) ? "the setting " + name : "--" + name;
+  if (!is_setting(name)) return "--" + name;
+  return ends_with_adjective(before) ? name + " (a setting of cohort train)"
+                                     : "the setting " + name;
+}
+
+std::size_t end_of_name(const std::string& text, std::size_t begin) {
+  std::size_t end = begin;
+  while (end < text.size() && is_in_a_name(text[end])) ++end;
+  return end;
 }
 
 }  // namespace
@@ -33,12 +50,28 @@ std::string in_words_of(const FlagNames& names, const std::string& text) {
       result += text[at++];
       continue;
     }
-    std::size_t end = at + 2;
-    while (end < text.size() && is_in_a_name(text[end])) ++end;
-    result += word_for(names, text.substr(at + 2, end - at - 2));
+    const std::size_t end = end_of_name(text, at + 2);
+    const std::size_t end_of_value =
+        end < text.size() && text[end] == ' ' ? end_of_name(text, end + 1) : end;
+    const auto with_value = names.find(text.substr(at + 2, end_of_value - at - 2));
+    if (end_of_value > end && with_value != names.end()) {
+      result += with_value->second;
+      at = end_of_value;
+      continue;
+    }
+    result += word_for(names, text.substr(at + 2, end - at - 2), result);
     at = end;
   }
   return result;
+}
+
+FlagNames flag_names_among(const std::vector<std::string>& flags) {
+  FlagNames names;
+  for (const ConfigField& field : config_fields()) {
+    const std::string theirs = same_meaning(field.name, flags);
+    if (!theirs.empty()) names[field.name] = "--" + theirs;
+  }
+  return names;
 }
 
 }  // namespace cohort

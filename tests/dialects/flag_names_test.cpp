@@ -19,5 +19,25 @@ TEST(FlagNames, SwapNamesThatMeanSomethingElse) {
   EXPECT_EQ(in_words_of(names, "--workers and --loader-threads"), "--world-size and --workers");
 }
 
+TEST(FlagNames, MayNameAValueToo) {
+  const FlagNames names = {{"method", "--optimizer"},
+                           {"method choco", "--optimizer parallel_choco"}};
+  EXPECT_EQ(in_words_of(names, "use --method choco, not --method dgc or --method"),
+            "use --optimizer parallel_choco, not --optimizer dgc or --optimizer");
+}
+
+TEST(FlagNames, FitIntoSentences) {
+  EXPECT_EQ(in_words_of({{"lr", "--rate"}}, "a lower --lr, a lower --momentum or --warmup-epochs"),
+            "a lower --rate, a lower momentum (a setting of cohort train) or the setting "
+            "warmup-epochs");
+}
+
+TEST(FlagNames, AreFoundAmongTheFlags) {
+  const FlagNames names = flag_names_among({"lr", "batch_size", "graph-topology", "colour"});
+  EXPECT_EQ(
+      names,
+      (FlagNames{{"lr", "--lr"}, {"batch", "--batch_size"}, {"topology", "--graph-topology"}}));
+}
+
 }  // namespace
 }  // namespace cohort
