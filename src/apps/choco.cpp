@@ -289,6 +289,7 @@ int train_choco(const ChocoTranslation& job, const std::vector<std::string>& arg
   TrainRequest request;
   request.runs_dir = job.runs_dir;
   request.name = free_name(job.runs_dir, job.name);
+  request.flag_names = choco_flag_names();
   if (!job.resume.empty()) {
     request.resume = run_of(job.resume).string();
     check_resumable(request.resume, job.config);

@@ -107,17 +107,7 @@ class ChocoTranslator {
   }
 
   void set_method() {
-    static const std::map<std::string, std::string> names = {{"sgd", ""},
-                                                             {"adam", ""},
-                                                             {"adamw", ""},
-                                                             {"dcd_psgd", "dcd"},
-                                                             {"ecd_psgd", "ecd"},
-                                                             {"parallel_choco", "choco"},
-                                                             {"dgc", "dgc"},
-                                                             {"sign_sgd", "sign-sgd"},
-                                                             {"parallel_choco_v", "choco"},
-                                                             {"ef_sign_sgd", "ef-sign"},
-                                                             {"deep_squeeze", "deep-squeeze"}};
+    const std::map<std::string, std::string>& names = choco_methods();
     const std::string optimizer = flags_.text("optimizer");
     const auto found = names.find(optimizer);
     if (found == names.end()) {
@@ -182,6 +172,11 @@ class ChocoTranslator {
                         " sends signs: leave out --comm_op " + flags_.text("comm_op"));
     }
     if (method == "dgc") set_dgc();
+    if (method == "dgc" && op != "top-k" && op != "random-k" && op != "qsgd") {
+      throw ConfigError("--optimizer dgc needs --comm_op compress_top_k, compress_random_k or " +
+                        ("quantize_qsgd, not " + (op.empty() ? "None" : flags_.text("comm_op"))) +
+                        (op == "sign" ? ": use --optimizer ef_sign_sgd" : ""));
+    }
     if (!compresses || op.empty()) return;
     if (op == "top-k" || op == "random-k") {
       set_sparse(op == "top-k");

@@ -263,6 +263,35 @@ std::vector<std::string> ChocoFlags::unread() const {
   return names;
 }
 
+const std::map<std::string, std::string>& choco_methods() {
+  static const std::map<std::string, std::string> names = {{"sgd", ""},
+                                                           {"adam", ""},
+                                                           {"adamw", ""},
+                                                           {"dcd_psgd", "dcd"},
+                                                           {"ecd_psgd", "ecd"},
+                                                           {"parallel_choco", "choco"},
+                                                           {"dgc", "dgc"},
+                                                           {"sign_sgd", "sign-sgd"},
+                                                           {"parallel_choco_v", "choco"},
+                                                           {"ef_sign_sgd", "ef-sign"},
+                                                           {"deep_squeeze", "deep-squeeze"}};
+  return names;
+}
+
+const FlagNames& choco_flag_names() {
+  static const FlagNames names = [] {
+    std::vector<std::string> flags;
+    for (const ChocoFlag& flag : choco_flags()) flags.push_back(flag.name);
+    FlagNames result = flag_names_among(flags);
+    result["method"] = "--optimizer";
+    for (const auto& [optimizer, method] : choco_methods()) {
+      if (!method.empty()) result.try_emplace("method " + method, "--optimizer " + optimizer);
+    }
+    return result;
+  }();
+  return names;
+}
+
 std::string choco_compressor(const std::string& operation) {
   static const std::map<std::string, std::string> names = {
       {"compress_top_k", "top-k"}, {"compress_random_k", "random-k"},

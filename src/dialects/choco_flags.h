@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "dialects/flag_names.h"
+
 namespace cohort {
 
 struct ChocoFlag {
@@ -53,6 +55,13 @@ class ChocoFlags {
 
 // The parts of "a,b" as numbers. Throws ConfigError in which `flag` is named.
 std::vector<double> parse_choco_numbers(const std::string& flag, const std::string& text);
+
+// By the values of --optimizer, our method; empty where it is the optimizer of a method that
+// follows from the graph.
+const std::map<std::string, std::string>& choco_methods();
+
+// What its users have to change for our settings.
+const FlagNames& choco_flag_names();
 
 // Our name of what --comm_op asks for: by the program's names, by those of its guide ("sign+norm"),
 // and by ours; "" for "". Throws ConfigError.

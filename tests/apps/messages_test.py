@@ -185,6 +185,13 @@ class Dialects(ProgramTest):
         self.train("r", *changed(SLOWER, synthetic_shape="3x4x4", batch=1), status=1)
         self.assertIn("use a larger --batch or --drop-last\n", self.last.stderr)
 
+    def test_a_method_that_takes_another_compressor(self):
+        err = self.cohort("choco", "--arch", "resnet8", "--data", "synthetic", "--n_mpi_process", 2,
+                          "--optimizer", "dgc", "--comm_op", "sign", status=2).stderr
+        self.assertIn("--optimizer dgc needs --comm_op compress_top_k, compress_random_k or "
+                      "quantize_qsgd, not sign: use --optimizer ef_sign_sgd\n", err)
+        self.assertNotIn("cohort train", err)
+
     def test_data_that_are_not_there(self):
         err = self.cohort("swamp", "train", "--training-data-dir", "nowhere", status=1).stderr
         self.assertIn("name their folder with --training-data-dir or", err)

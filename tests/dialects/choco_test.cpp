@@ -336,7 +336,7 @@ TEST(ChocoCompression, OfDgcWarmsUpAndClipsTensors) {
   EXPECT_EQ(config_of("--clip_grad True --clip_grad_val 2").clip_norm, 2);
   EXPECT_THAT(choco_refusal("--clip_grad True"), HasSubstr("--clip_grad_val"));
   EXPECT_THAT(choco_refusal("--optimizer dgc --n_mpi_process 4 --comm_op sign"),
-              HasSubstr("ef-sign"));
+              HasSubstr("ef_sign_sgd"));
 }
 
 TEST(ChocoData, KnowsTheOriginalsNamesAndOurs) {
