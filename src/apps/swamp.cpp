@@ -105,6 +105,15 @@ struct TrainFlags {
         ->group(kOwnFlags);
   }
 
+  // Once all flags are there.
+  void name_flags_of(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back(name);
+    }
+    request.flag_names = flag_names_among(names);
+  }
+
   void complete() {
     request.flags.use_gpu = parse_swamp_bool("--use-gpu", use_gpu);
     if (validation_data_dir.empty() || validation_data_dir == request.flags.training_data_dir) {
@@ -137,6 +146,7 @@ void add_train_command(CLI::App& parent, Invocation& invocation) {
   auto flags = std::make_shared<TrainFlags>();
   flags->add_single(*command);
   flags->add_common(*command);
+  flags->name_flags_of(*command);
   command->callback([flags, &invocation] {
     flags->complete();
     if (flags->explain) {
@@ -228,6 +238,7 @@ void add_batch_command(CLI::App& parent, Invocation& invocation) {
       ->capture_default_str();
   flags->train.add_common(*command);
   add_eval_options(*command, flags->evaluation);
+  flags->train.name_flags_of(*command);
   command->callback([flags, &invocation] {
     flags->train.complete();
     flags->evaluation.job_root_dir = flags->train.request.job_root_dir;

@@ -181,6 +181,7 @@ int train_swamp_job(const SwampTrainRequest& request, const std::vector<std::str
   train_request.runs_dir = request.job_root_dir;
   train_request.name = name;
   train_request.dump_root = ".";
+  train_request.flag_names = request.flag_names;
   train_request.prepared = [&](const fs::path& run) {
     write_file_atomically(run / kMetaFile, swamp_meta(request.flags));
   };

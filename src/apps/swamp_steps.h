@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dialects/flag_names.h"
 #include "dialects/swamp.h"
 
 namespace cohort {
@@ -16,6 +17,7 @@ struct SwampTrainRequest {
   std::string job_root_dir = "jobs";
   std::string loss_file;    // given: training losses are drawn there when training has ended
   bool save_model = false;  // the best model as best_model.safetensors in the job's folder
+  FlagNames flag_names;     // of the command, for what is wrong with the settings
 };
 
 // Trains one job, replacing the job of that name (and nothing else). Returns the exit status.

@@ -19,6 +19,7 @@
 #include "apps/server_threads.h"
 #include "apps/serving.h"
 #include "apps/swamp_host.h"
+#include "apps/training_progress.h"
 #include "config/async_momentum.h"
 #include "core/error.h"
 #include "core/exit_status.h"
@@ -44,15 +45,6 @@ void make_paths_absolute(RunConfig& config) {
   for (std::string* path : {&config.data_dir, &config.init}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
   }
-}
-
-std::unique_ptr<Progress> choose_progress(const TrainRequest& request, const RunConfig& config,
-                                          Step steps_per_epoch, const TotalsSink& totals) {
-  if (request.make_progress) return request.make_progress(config, steps_per_epoch);
-  if (request.make_worker_progress) return request.make_worker_progress(0, steps_per_epoch);
-  if (request.quiet) return make_quiet_progress(stderr);
-  return is_terminal(stderr) ? make_progress_bar(stderr, totals)
-                             : make_plain_progress(stderr, totals);
 }
 
 class Training {
@@ -282,7 +274,7 @@ class Training {
     DiscardSink discard;
     const auto progress =
         request_.make_worker_progress
-            ? request_.make_worker_progress(worker.member().rank, worker.order().steps_per_epoch())
+            ? worker_progress(request_, worker.member().rank, worker.order().steps_per_epoch())
             : make_silent_progress();
     // Nobody gathers what workers do that are not in step.
     const bool records = files_ && !keeps_workers_in_step(config_.method);
@@ -391,7 +383,9 @@ class Training {
     }
     if (request_.quiet) return;
     if (request_.make_progress) return print_interruption(stderr, outcome_, path);
-    print_summary(stderr, outcome_, totals, static_cast<int>(config_.workers), path);
+    TrainingOutcome told = outcome_;
+    told.warning = in_words_of(request_.flag_names, told.warning);
+    print_summary(stderr, told, totals, static_cast<int>(config_.workers), path);
     if (swamp_report_) fmt::print(stderr, "server         {}\n", describe(*swamp_report_));
   }
 

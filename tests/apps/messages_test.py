@@ -12,6 +12,7 @@ import termios
 import time
 
 import program
+from mnist_test import write_digits
 from program import SLOWER, TINY, ProgramTest, changed
 
 
@@ -196,6 +197,13 @@ class Dialects(ProgramTest):
         err = self.cohort("swamp", "train", "--training-data-dir", "nowhere", status=1).stderr
         self.assertIn("name their folder with --training-data-dir or", err)
         self.assertNotIn("of cohort train", err)
+
+    def test_warnings_name_the_flags_of_the_command(self):
+        write_digits(self.folder / "MNIST_data")
+        err = self.cohort("mnist", "--local", "--learning_rate", 1e-12, "--batch_size", 20,
+                          "--training_epochs", 4, "--validation_size", 100, "--logs_path", "logs").stderr
+        self.assertIn("nothing is learned; try a lower --learning_rate", err)
+        self.assertNotRegex(err, "--(lr|momentum|warmup-epochs)")
 
 
 class Memory(ProgramTest):
