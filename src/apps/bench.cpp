@@ -58,7 +58,8 @@ void run_step_bench(const StepBench& bench) {
   check_workers(config, *data, job->size(), {job->first_rank(), job->local_size()});
   auto members = job->join();
   nlohmann::json line = {{"bench", "step"}};
-  line.update(timing_json(config, time_steps(config, *data, members, bench.warmup, bench.steps)));
+  line.update(timing_json(
+      config, time_steps(config, *data, members, bench.warmup, bench.steps, bench_workers())));
   if (job->process() == 0) fmt::print("{}\n", line.dump());
 }
 

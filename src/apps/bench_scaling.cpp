@@ -96,7 +96,7 @@ StepTiming measure(RunConfig& config, const DataSplits& data, const ScalingBench
   const auto model = build_model(config, *data.train, InitialWeights::kLater);
   choose_stepsize(config, job->size(), largest_tensor(*model));
   auto members = job->join();
-  return time_steps(config, data, members, bench.warmup, bench.steps);
+  return time_steps(config, data, members, bench.warmup, bench.steps, bench_workers());
 }
 
 std::string share_text(double milliseconds, double whole) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "apps/memory.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -99,6 +100,12 @@ void size_synthetic_data(RunConfig& config, std::int64_t step_samples) {
   if (config.data == "synthetic" && config.train_size == 0) {
     config.train_size = std::max<std::int64_t>(1, 4096 / step_samples) * step_samples;
   }
+}
+
+WorkerSetup bench_workers() {
+  WorkerSetup setup;
+  setup.explain = [](const std::exception& error) { return out_of_memory_text(error); };
+  return setup;
 }
 
 nlohmann::json timing_json(const RunConfig& config, const StepTiming& timing) {

@@ -29,6 +29,9 @@ void check_somebody_uses(const RunConfig& config, const std::vector<std::string>
 
 void size_synthetic_data(RunConfig& config, std::int64_t step_samples);
 
+// Of workers whose failures are told as those of training are.
+WorkerSetup bench_workers();
+
 // Milliseconds a step and its parts, samples a second, who was late, peak memory.
 nlohmann::json timing_json(const RunConfig& config, const StepTiming& timing);
 

@@ -69,10 +69,11 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
 }  // namespace
 
 StepTiming time_steps(const RunConfig& config, const DataSplits& data,
-                      std::vector<Membership>& members, Step warmup, Step steps) {
+                      std::vector<Membership>& members, Step warmup, Step steps,
+                      const WorkerSetup& setup) {
   StepTiming result;
   const Rank first = members.front().rank;
-  run_workers(config, data, members, nullptr, [&](Worker& worker) {
+  run_workers(config, data, members, setup, [&](Worker& worker) {
     const StepTiming timing = time_worker(config, data, worker, warmup, steps);
     if (worker.member().rank == first) result = timing;
   });

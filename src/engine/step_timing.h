@@ -25,8 +25,10 @@ struct StepTiming {
 };
 
 // Takes `warmup` steps, then `steps` timed ones, on every worker of this process; all processes of
-// a job call it together. The result is that of the whole group, on every process.
+// a job call it together. The result is that of the whole group, on every process. `setup`: as of
+// run_workers().
 StepTiming time_steps(const RunConfig& config, const DataSplits& data,
-                      std::vector<Membership>& members, Step warmup, Step steps);
+                      std::vector<Membership>& members, Step warmup, Step steps,
+                      const WorkerSetup& setup = {});
 
 }  // namespace cohort

@@ -248,6 +248,10 @@ class Memory(ProgramTest):
             self.assertIn(text, err)
         self.assertNotIn("alloc_cpu", err)
         self.assertNotIn("bad_alloc", err)
+        err = self.limited(2400, "bench", "step", "--model", "resnet8", "--data", "synthetic",
+                           "--synthetic-shape", "3x32x32", "--train-size", 20000, "--batch", 10000,
+                           "--workers", 2, "--method", "all-reduce", status=1)
+        self.assertRegex(err, r"rank [01] failed at step 0, [^:]*: out of memory: ")
 
     def test_a_dialect_names_its_own_flags_when_memory_does_not_do(self):
         err = self.limited(2400, "imagenet", "--dummy", "-a", "vgg16", "-b", 64, "--train-size", 64,
