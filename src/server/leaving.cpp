@@ -32,6 +32,7 @@ void ParameterServer::State::on_leave(Member& member, const FrameHeader& header)
   }
   member.leaving = true;
   member.leave = static_cast<LeaveKind>(header.detail);
+  member.left_here = true;
   if (!member.push.whole) finish_leave(member);
 }
 

@@ -104,6 +104,7 @@ struct Member {
   bool ended = false;  // was told that all others are done, and has pushed nothing since
   bool leaving = false;
   LeaveKind leave = LeaveKind::kDone;  // of one that leaves or has left
+  bool left_here = false;              // since this server started
   std::vector<float> pulled = {};  // delay compensation: what it pulled last; empty: nothing yet
 
   bool returned = false;        // with its incarnation, since this server started

@@ -14,6 +14,7 @@ enum class PlantedBug {
   kSequenceRestarts,  // a new process gets the old one's incarnation and number space
   kDeadPinsClock,     // an evicted worker still counts for the smallest clock
   kTornRead,          // an update takes effect under a worker that is being sent older values
+  kRestartReuses,     // a job that begins again gives out its incarnations once more
   kStaleDraft,        // what was computed ahead of time counts, though others have pushed since
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/random.h"
+#include "server/planted.h"
 #include "server/server_state.h"
 
 namespace cohort {
@@ -29,6 +30,11 @@ ParameterServer::State::UnderWay ParameterServer::State::under_way(
   for (const Member& member : members->all()) {
     if (std::find(restarting.begin(), restarting.end(), member.worker) != restarting.end())
       continue;
+    // The job goes on to its end without it, and none of the others begins again.
+    if (member.presence == Presence::kLeft && member.left_here &&
+        member.leave == LeaveKind::kDone) {
+      return UnderWay::kYes;
+    }
     const bool there = member.live() || member.presence == Presence::kJoining;
     if (there && member.connection) return UnderWay::kYes;
     if (there) found = UnderWay::kPerhaps;  // until it is evicted
@@ -77,6 +83,7 @@ void ParameterServer::State::forget_job() {
   for (const std::span<const float> memory : model->second_copy()) memory_changes(memory);
   incarnations.resize(std::max(incarnations.size(), members->all().size()));
   for (const Member& member : members->all()) {
+    if (COHORT_PLANTED(kRestartReuses)) continue;
     incarnations[static_cast<std::size_t>(member.worker)] = member.incarnation;
   }
   lineage = derive_seed(lineage, "restart", {}) | 1U;

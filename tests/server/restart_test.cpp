@@ -115,6 +115,20 @@ TEST_P(Restart, AWorkerThatMayComeBackToItsServerIsWaitedFor) {
   EXPECT_FALSE(cluster.client(0).needs_values());
 }
 
+TEST_P(Restart, OneThatComesWhenTheOthersAreDoneTakesItsPlace) {
+  Cluster cluster(counting(2, GetParam()), keeping());
+  cluster.begin();
+  cluster.client(0).leave();
+  cluster.settle();
+  cluster.disconnect(0);
+  cluster.disconnect(1);
+  cluster.start_worker(1, JoinKind::kCheckpoint);
+  cluster.connect(1);
+  cluster.pass(std::chrono::seconds(5));
+  cluster.settle();
+  EXPECT_TRUE(cluster.client(1).joined());
+}
+
 TEST_P(Restart, AnOlderSnapshotIsOfAnotherJobToThoseWhoKnowTheNewer) {
   Cluster cluster(counting(2, GetParam()), keeping());
   cluster.begin();

@@ -44,6 +44,15 @@ void Clocks::gets_values(Rank rank) {
   seat.looking = false;
 }
 
+void Clocks::begin_again() {
+  for (Seat& seat : seats_) {
+    Seat fresh;
+    fresh.askers = seat.askers;
+    fresh.asked = seat.asked;
+    seat = fresh;
+  }
+}
+
 Clocks Clocks::kept() const {
   Clocks kept = *this;
   for (Seat& seat : kept.seats_) {

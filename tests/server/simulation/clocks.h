@@ -27,6 +27,9 @@ class Clocks {
   void left(Rank rank) { at(rank).live = false, at(rank).left = true; }
   void evicted(Rank rank) { at(rank).live = false; }
 
+  // The job begins again. Who asks to join, still does.
+  void begin_again();
+
   // As they are found again by a server that starts from a snapshot of this moment.
   Clocks kept() const;
 

@@ -25,6 +25,7 @@ void World::fault(Fault kind) {
   plan(kind);
   if (tracing()) say(std::string("fault: ") + to_text(kind));
   if (kind == kServerCrash) return crash_server();
+  if (kind == kRestart) return restart_job();
   if (kind == kServerPause) {
     if (!server_.up() || server_.paused) return;
     server_.paused = true;
@@ -113,7 +114,7 @@ void World::spawn(Rank rank) {
     queue_.add(now_ + around(kSecond), EventKind::kKill, static_cast<std::uint32_t>(state.process));
   }
   oracle_.process_started(index, rank);
-  processes_.push_back(std::make_unique<WorkerProcess>(*this, index, rank));
+  processes_.push_back(std::make_unique<WorkerProcess>(*this, index, rank, restarted_));
   state.process = index;
   queue_.add(now_ + 1, EventKind::kConnect, static_cast<std::uint32_t>(index));
 }
@@ -146,7 +147,9 @@ void World::crash_worker(WorkerProcess& process) {
 // seems to hear of it: then the supervisor tries again. Nothing else is a reason to turn an honest
 // worker away.
 void World::worker_refused(WorkerProcess& process, const std::string& why) {
-  if (why.find("already there") == std::string::npos) {
+  // Of a process that was left over from before the job began again.
+  const bool of_old = oracle_.lives() > 0 && why.find("without its state") != std::string::npos;
+  if (why.find("already there") == std::string::npos && !of_old) {
     throw Violation(Breach::kOther,
                     "worker " + std::to_string(process.rank()) + " is refused: " + why);
   }
@@ -207,6 +210,23 @@ void World::crash_server() {
     }
   }
   queue_.add(now_ + around(kSecond), EventKind::kServerUp);
+}
+
+void World::restart_job() {
+  if (tracing()) say("the job ends, and is started again");
+  ++outcome_.restarts;
+  restarted_ = saved_ ? saved_
+                      : std::make_shared<Checkpoint>(
+                            checkpoint_of(swarm_.workers, 0, initial_values(swarm_.workers)));
+  beginnings_ = oracle_.beginnings();
+  for (const auto& process : processes_) crash_worker(*process);
+  for (Rank rank = 0; rank < swarm_.workers; ++rank) {
+    RankState& state = ranks_[static_cast<std::size_t>(rank)];
+    if (state.done)
+      queue_.add(now_ + around(kSecond), EventKind::kSpawn, static_cast<std::uint32_t>(rank));
+    state.done = false;
+  }
+  if (swarm_.keeps_state && chance(0.5)) crash_server();
 }
 
 void World::wake_server() {

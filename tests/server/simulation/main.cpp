@@ -39,6 +39,7 @@ constexpr NamedBug kBugs[] = {
     {"sequence-restarts", PlantedBug::kSequenceRestarts},
     {"dead-pins-clock", PlantedBug::kDeadPinsClock},
     {"stale-draft", PlantedBug::kStaleDraft},
+    {"restart-reuses", PlantedBug::kRestartReuses},
     {"torn-read", PlantedBug::kTornRead},
 };
 
@@ -52,6 +53,8 @@ struct Totals {
     sum.crashes += one.crashes;
     sum.server_crashes += one.server_crashes;
     sum.pauses += one.pauses;
+    sum.restarts += one.restarts;
+    sum.gone_back += one.gone_back;
     sum.breaks += one.breaks;
     sum.evictions += one.evictions;
     sum.excused += one.excused;
@@ -128,14 +131,15 @@ void print_summary(const Result& result) {
   const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
   const Totals& t = result.totals;
   std::printf(
-      "schedules %llu  events %llu  pushes %llu  worker crashes %llu  server crashes %llu  pauses "
-      "%llu  breaks %llu  evictions %llu  lost with both holders %llu\n"
+      "schedules %llu  events %llu  pushes %llu  worker crashes %llu  server crashes %llu  "
+      "restarts %llu (%llu back to a checkpoint)  pauses %llu  breaks %llu  evictions %llu  lost "
+      "with both holders %llu\n"
       "accepted-but-lost %d  applied-twice %d  gap-violations %d  stuck %d  other %d  "
       "(%.1f s, %.0f schedules/s)\n",
       number(t.schedules), number(t.sum.events), number(t.sum.applied), number(t.sum.crashes),
-      number(t.sum.server_crashes), number(t.sum.pauses), number(t.sum.breaks),
-      number(t.sum.evictions), number(t.sum.excused), count(Breach::kLost), count(Breach::kTwice),
-      count(Breach::kGap), count(Breach::kStuck),
+      number(t.sum.server_crashes), number(t.sum.restarts), number(t.sum.gone_back),
+      number(t.sum.pauses), number(t.sum.breaks), number(t.sum.evictions), number(t.sum.excused),
+      count(Breach::kLost), count(Breach::kTwice), count(Breach::kGap), count(Breach::kStuck),
       count(Breach::kFence) + count(Breach::kDiverged) + count(Breach::kTorn) +
           count(Breach::kOther),
       result.seconds, static_cast<double>(t.schedules) / std::max(result.seconds, 1e-9));

@@ -58,4 +58,16 @@ bool read_digits(int workers, std::span<const float> parameters, Digits& digits)
   return true;
 }
 
+Checkpoint checkpoint_of(int workers, std::uint64_t version, std::span<const float> values) {
+  Checkpoint checkpoint{.values = {values.begin(), values.end()}, .version = version};
+  Digits digits = {};
+  read_digits(workers, values, digits);
+  for (Rank rank = 0; rank < workers; ++rank) {
+    const auto& row = digits[static_cast<std::size_t>(rank)];
+    checkpoint.pushes.push_back(static_cast<std::uint64_t>(
+        std::count_if(row.begin(), row.end(), [](std::uint8_t digit) { return digit != 0; })));
+  }
+  return checkpoint;
+}
+
 }  // namespace cohort::simulation

@@ -24,6 +24,13 @@ inline constexpr int kUnit = 12;  // divisible by every number of workers
 
 using Digits = std::array<std::array<std::uint8_t, kMaxPushes>, kMaxWorkers>;
 
+// What worker 0 has saved of the model.
+struct Checkpoint {
+  std::vector<float> values = {};
+  std::uint64_t version = 0;
+  std::vector<std::uint64_t> pushes = {};  // of each worker
+};
+
 inline std::int64_t model_size(int workers) { return 1 + std::int64_t{workers} * kElementsEach; }
 
 std::vector<float> initial_values(int workers);
@@ -35,6 +42,9 @@ void make_gradient(Seed seed, Rank worker, int push, std::span<float> out);
 
 // Which digit a piece of a gradient holds; -1 when the digit is not in this piece.
 int push_in(Rank worker, std::int64_t place, std::span<const float> piece);
+
+// Of values that were the model at that version.
+Checkpoint checkpoint_of(int workers, std::uint64_t version, std::span<const float> values);
 
 // False when the elements are no sums of digits.
 bool read_digits(int workers, std::span<const float> parameters, Digits& digits);

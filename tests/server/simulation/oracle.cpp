@@ -57,14 +57,13 @@ void Oracle::server_started(const ServerSnapshot* durable, std::uint64_t version
   issued_in_boot_ = {};
   snapshots_.clear();
   model_.clear();
-  shared_ = initial_values(1)[0];
   if (known_) {
     model_ = durable->parameters;
     shared_ = model_[0];
     if (!read_digits(swarm_.workers, model_, digits_)) {
       fail(Breach::kTorn, "the snapshot that the server starts from is no model");
     }
-    history_[{boot_, version}] = model_;
+    history_[{boot_, version}].push_back(model_);
   }
   durable_digits_ = digits_;
   clocks_ = durable != nullptr ? durable_clocks_ : Clocks{};
@@ -122,14 +121,65 @@ void Oracle::model_seen(std::uint64_t version, std::span<const float> parameters
   }
   if (!known_) {
     // Before the initial values are there, zeros are nobody's business.
-    if (version == 0 && !same_bits(parameters, initial_values(swarm_.workers))) return;
-    known_ = true;
-    version_ = 0;
-    model_ = initial_values(swarm_.workers);
-    history_[{boot_, 0}] = model_;
-    if (version == 0) return;
+    if (!begin(version, parameters, now)) return;
+    if (version == version_) return;
   }
   commit(version, parameters, now);
+}
+
+void Oracle::values_brought(const Checkpoint& values) {
+  const auto same = [&](const Checkpoint& each) {
+    return each.version == values.version && same_bits(each.values, values.values);
+  };
+  if (std::none_of(brought_.begin(), brought_.end(), same)) brought_.push_back(values);
+}
+
+// Whether that is a model that somebody has brought, and may have been changed once since.
+bool Oracle::begin(std::uint64_t version, std::span<const float> parameters, Time now) {
+  auto found = std::find_if(brought_.begin(), brought_.end(), [&](const Checkpoint& each) {
+    return each.version == version && same_bits(each.values, parameters);
+  });
+  if (found == brought_.end() && version > 0) {
+    found = std::find_if(brought_.begin(), brought_.end(),
+                         [&](const Checkpoint& each) { return each.version + 1 == version; });
+  }
+  if (found == brought_.end()) return false;
+  known_ = true;
+  ++beginnings_;
+  version_ = found->version;
+  model_ = found->values;
+  shared_ = model_[0];
+  read_digits(swarm_.workers, model_, digits_);
+  history_[{boot_, version_}].push_back(model_);
+  for (Rank rank = 0; rank < swarm_.workers; ++rank) {
+    for (int push = 0; push < kMaxPushes; ++push) {
+      if (digits_[at(rank)][at(push)] == 0) continue;
+      // Whatever became of it afterwards, it is in this model.
+      Push& each = pushes_[at(rank)][at(push)];
+      each.told = Told::kNothing;
+      each.refused = false;
+      each.applied_at = now;
+    }
+  }
+  return true;
+}
+
+void Oracle::job_forgotten() {
+  ++life_;
+  known_ = false;
+  for (Rank rank = 0; rank < swarm_.workers; ++rank) {
+    for (int push = 0; push < kMaxPushes; ++push) {
+      Push& each = pushes_[at(rank)][at(push)];
+      if (each.told == Told::kApplied || digits_[at(rank)][at(push)] != 0) each.vanished_in = boot_;
+    }
+  }
+  digits_ = {};
+  durable_digits_ = {};
+  model_.clear();
+  promises_.clear();
+  issued_in_boot_ = {};
+  seen_.clear();
+  clocks_.begin_again();
 }
 
 void Oracle::commit(std::uint64_t version, std::span<const float> parameters, Time now) {
@@ -141,7 +191,7 @@ void Oracle::commit(std::uint64_t version, std::span<const float> parameters, Ti
       fail(Breach::kOther, "the version changed and the model did not");
     }
     version_ = version;
-    history_[{boot_, version}] = model_;
+    history_[{boot_, version}].push_back(model_);
     made_at_[{boot_, version}] = now;
     return;
   }
@@ -185,7 +235,7 @@ void Oracle::commit(std::uint64_t version, std::span<const float> parameters, Ti
   }
   version_ = version;
   model_.assign(parameters.begin(), parameters.end());
-  history_[{boot_, version}] = model_;
+  history_[{boot_, version}].push_back(model_);
   made_at_[{boot_, version}] = now;
 }
 
@@ -276,11 +326,12 @@ void Oracle::push_ended(int process, int push, const PushOutcome& outcome) {
 void Oracle::values_pulled(int process, int boot, std::uint64_t version,
                            std::span<const float> values) {
   const auto found = history_.find({boot, version});
-  if (found == history_.end() || !same_bits(found->second, values)) {
+  const auto same = [&](const std::vector<float>& model) { return same_bits(model, values); };
+  if (found == history_.end() || std::none_of(found->second.begin(), found->second.end(), same)) {
     fail(Breach::kTorn, "process " + std::to_string(process) + " pulled values that version " +
                             std::to_string(version) + " never had");
   }
-  if (swarm_.mode != ServerMode::kSync) return;
+  if (swarm_.mode != ServerMode::kSync || processes_[at(process)].joined_life != life_) return;
   for (const Seen& seen : seen_[version]) {
     if (!same_bits(seen.values, values) && !may_differ(seen, boot, version, values)) {
       fail(Breach::kDiverged, "processes " + std::to_string(seen.process) + " and " +

@@ -49,6 +49,12 @@ class Oracle {
   void server_heard(int process, Time now);
   void server_got(int process, const FrameHeader& header, std::span<const std::byte> payload);
   void server_evicted(Rank rank, Time now);
+  // All workers have come with a checkpoint: there is no model until worker 0 brings it.
+  void job_forgotten();
+  // Worker 0 is about to bring these to a server that has none.
+  void values_brought(const Checkpoint& values);
+  std::uint64_t beginnings() const { return beginnings_; }  // models that were brought
+  int lives() const { return life_; }       // how often the job has gone back to a checkpoint
   void server_lost(int process, Time now);  // the connection by which it joined
 
   // The workers' lives.
@@ -94,6 +100,7 @@ class Oracle {
     bool released = false;  // it got its goodbye: nothing is taken from it any more
     Time hindered_until = -1;
     int joined_boot = -1;
+    int joined_life = 0;
     Time heard = 0;
     Time joined_at = 0;
     std::uint64_t reads = 0;                   // the pull that is being answered
@@ -116,6 +123,7 @@ class Oracle {
     std::vector<float> values = {};
   };
 
+  bool begin(std::uint64_t version, std::span<const float> parameters, Time now);
   void commit(std::uint64_t version, std::span<const float> parameters, Time now);
   void check_round(const std::vector<std::pair<Rank, int>>& added, Time now);
   bool repeated(const std::vector<std::pair<Rank, int>>& added) const;
@@ -139,6 +147,9 @@ class Oracle {
   bool serving_ = false;          // values have been sent in this boot
   std::uint64_t version_ = 0;
   bool known_ = false;  // the model has been seen in this boot
+  int life_ = 0;
+  std::uint64_t beginnings_ = 0;
+  std::vector<Checkpoint> brought_ = {};
   Digits digits_ = {};
   Digits durable_digits_ = {};
   float shared_ = 0;  // what element 0 must be
@@ -150,10 +161,11 @@ class Oracle {
   std::vector<Promise> promises_;
   Clocks clocks_ = {};
   Clocks durable_clocks_ = {};
-  std::map<std::uint64_t, Kept> snapshots_;                              // not yet on disk
-  std::map<std::pair<int, std::uint64_t>, std::vector<float>> history_;  // by boot and version
-  std::map<std::pair<int, std::uint64_t>, Time> made_at_;                // likewise
-  std::map<std::uint64_t, std::vector<Seen>> seen_;  // kSync: what workers got of a version
+  std::map<std::uint64_t, Kept> snapshots_;  // not yet on disk
+  // By boot and version; several where the job has gone back.
+  std::map<std::pair<int, std::uint64_t>, std::vector<std::vector<float>>> history_;
+  std::map<std::pair<int, std::uint64_t>, Time> made_at_;  // likewise
+  std::map<std::uint64_t, std::vector<Seen>> seen_;        // kSync: what workers got of a version
   Time longest_write_ = 0;
   std::uint64_t excused_ = 0;
 };

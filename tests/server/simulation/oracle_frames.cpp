@@ -95,6 +95,7 @@ void Oracle::on_joined(int process, const JoinedBody& body, Time now) {
   issued_in_boot_[at(to.rank)] = std::max(issued_in_boot_[at(to.rank)], body.incarnation);
   to.incarnation = body.incarnation;
   to.joined_boot = boot_;
+  to.joined_life = life_;
   to.joined_at = now;
   to.disconnected_at.reset();
   to.silent = false;

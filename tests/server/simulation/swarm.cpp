@@ -55,6 +55,8 @@ const char* to_text(Fault fault) {
       return "server crash";
     case kServerPause:
       return "server pause";
+    case kRestart:
+      return "restart";
     case kFaultKinds:
       break;
   }
@@ -103,6 +105,10 @@ Swarm draw_swarm(Seed seed) {
   if (one_in(random, 2)) {
     swarm.congested = random.uniform(0.1, 0.9);
     swarm.piece = static_cast<std::size_t>(between(random, 1, 4));
+  }
+  // Without a worker that died for good: a job that begins again waits for all of them.
+  if (swarm.calm_at > 0 && swarm.every[kDie] == 0 && one_in(random, 4)) {
+    swarm.every[kRestart] = scaled(random, 2 * kSecond, 2);
   }
   return swarm;
 }

@@ -20,6 +20,7 @@ enum Fault : std::uint32_t {
   kDie,          // a worker's process dies and nobody starts another
   kServerCrash,  // volatile state is lost; a snapshot being written may be kept or not
   kServerPause,
+  kRestart,  // every process ends, and the job is started again from worker 0's checkpoint
   kFaultKinds,
 };
 const char* to_text(Fault fault);

@@ -2,21 +2,26 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "simulation/world.h"
 
 namespace cohort::simulation {
 
-WorkerProcess::WorkerProcess(World& world, int index, Rank rank)
+WorkerProcess::WorkerProcess(World& world, int index, Rank rank,
+                             std::shared_ptr<const Checkpoint> checkpoint)
     : world_(world),
       index_(index),
       rank_(rank),
-      client_(
-          {rank, world.spec(), JoinKind::kAnew, world.swarm().window_bytes, world.swarm().min_part},
-          *this),
+      checkpoint_(std::move(checkpoint)),
+      client_({rank, world.spec(), checkpoint_ ? JoinKind::kCheckpoint : JoinKind::kAnew,
+               world.swarm().window_bytes, world.swarm().min_part},
+              *this),
       gradients_(static_cast<std::size_t>(model_size(world.swarm().workers))),
       values_(gradients_.size()),
-      initial_(initial_values(world.swarm().workers)) {}
+      initial_(checkpoint_ ? *checkpoint_
+                           : checkpoint_of(world.swarm().workers, 0,
+                                           initial_values(world.swarm().workers))) {}
 
 void WorkerProcess::send(const FrameHeader& header, std::span<const std::byte> payload, Kept) {
   world_.worker_sends(*this, header, payload);
@@ -55,11 +60,12 @@ void WorkerProcess::timer() {
 void WorkerProcess::drive() {
   if (!alive) return;
   if (client_.refused()) return world_.worker_refused(*this, *client_.refused());
-  if (client_.needs_values() && rank_ == 0) client_.initialize(initial_, {}, {});
-  if (phase_ == Phase::kJoining && client_.joined()) {
-    steps_ = static_cast<int>(client_.joined_body().progress);
-    pull();
+  if (client_.needs_values() && rank_ == 0) {
+    world_.oracle().values_brought(initial_);
+    client_.initialize(initial_.values, {},
+                       {.version = initial_.version, .pushes = initial_.pushes});
   }
+  if (phase_ == Phase::kJoining && client_.joined()) pull(kExactParameters);
   if (phase_ == Phase::kPulling && client_.pulled()) pull_answered();
   if (phase_ == Phase::kLeaving && client_.left()) {
     phase_ = Phase::kDone;
@@ -89,6 +95,10 @@ void WorkerProcess::pull_answered() {
     push_ = -1;
   }
   world_.oracle().values_pulled(index_, values_boot_, client_.version(), values_);
+  if (begins_)
+    steps_ = static_cast<int>(client_.progress().pushes[static_cast<std::size_t>(rank_)]);
+  begins_ = false;
+  if (rank_ == 0) world_.save(client_.version(), values_);
   if (client_.window() > std::max(world_.swarm().window_bytes, values_.size() * sizeof(float))) {
     throw Violation(Breach::kOther, "worker " + std::to_string(rank_) + " keeps more than it may");
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,7 +22,8 @@ class WorkerProcess final : public ClientPorts {
  public:
   enum class Phase { kJoining, kPulling, kComputing, kPushing, kLeaving, kDone };
 
-  WorkerProcess(World& world, int index, Rank rank);
+  // `checkpoint`: of the run that it goes on with; null: it begins.
+  WorkerProcess(World& world, int index, Rank rank, std::shared_ptr<const Checkpoint> checkpoint);
 
   int index() const { return index_; }
   Rank rank() const { return rank_; }
@@ -56,15 +58,17 @@ class WorkerProcess final : public ClientPorts {
   World& world_;
   int index_;
   Rank rank_;
+  std::shared_ptr<const Checkpoint> checkpoint_;
   ShardClient client_;
   Phase phase_ = Phase::kJoining;
   std::uint64_t generation_ = 0;
   std::vector<float> gradients_;
   std::vector<float> values_;
-  std::vector<float> initial_;
+  Checkpoint initial_;
   int push_ = -1;  // the number of the one under way
   std::int64_t sent_ = 0;
   bool asked_ = false;   // for the values after that push
+  bool begins_ = true;   // has not been told yet where it stands
   bool looked_ = false;  // the last look has been asked for
   int steps_ = 0;        // done, by this worker's earlier processes too
   int values_boot_ = 0;

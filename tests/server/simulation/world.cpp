@@ -69,6 +69,7 @@ Outcome World::run() {
   outcome_.hash = trace_.hash();
   outcome_.applied = oracle_.applied();
   outcome_.excused = oracle_.excused();
+  outcome_.gone_back = static_cast<std::uint64_t>(oracle_.lives());
   return outcome_;
 }
 
@@ -163,6 +164,12 @@ void World::on_server(const std::function<void()>& call) {
   ParameterServer& machine = server_.machine();
   oracle_.model_seen(machine.version(), machine.parameters(), now_);
   oracle_.call_ended(now_);
+  if (oracle_.beginnings() != beginnings_) restarted_.reset();
+}
+
+void World::save(std::uint64_t version, std::span<const float> values) {
+  if (swarm_.every[kRestart] == 0 || !chance(0.4)) return;
+  saved_ = std::make_shared<Checkpoint>(checkpoint_of(swarm_.workers, version, values));
 }
 
 bool World::chance(double probability) {
@@ -210,7 +217,8 @@ void World::snapshot_begun(int boot, std::uint64_t id) {
 
 void World::server_logs(const std::string& line) {
   if (tracing()) say("  server: " + line);
-  // The one thing that the wire does not show: whom the server has given up.
+  // What the wire does not show: that the job begins again, and whom the server has given up.
+  if (line.rfind("all workers begin again", 0) == 0) oracle_.job_forgotten();
   Rank rank = 0;
   if (std::sscanf(line.c_str(), "worker %d is evicted", &rank) == 1 &&
       line.find("is evicted") != std::string::npos) {

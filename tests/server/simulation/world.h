@@ -32,6 +32,8 @@ struct Outcome {
   std::uint64_t server_crashes = 0;
   std::uint64_t pauses = 0;
   std::uint64_t breaks = 0;
+  std::uint64_t restarts = 0;
+  std::uint64_t gone_back = 0;  // to worker 0's checkpoint
   std::uint64_t evictions = 0;
   std::uint64_t excused = 0;  // acknowledged, and lost with the server and the worker that held it
 };
@@ -54,6 +56,7 @@ class World {
   void wake_me(WorkerProcess& process, Time in, std::uint64_t generation);
   int pushes_of(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)].pushes; }
   int next_push(Rank rank);  // -1 when there is no number left
+  void save(std::uint64_t version, std::span<const float> values);  // now and then
   void worker_done(WorkerProcess& process);
   void worker_refused(WorkerProcess& process, const std::string& why);
   void worker_sends(WorkerProcess& process, const FrameHeader& header,
@@ -111,6 +114,7 @@ class World {
   void pause_worker(WorkerProcess& process, Time length);
   void wake_worker(WorkerProcess& process);
   void crash_server();
+  void restart_job();
   void wake_server();
   WorkerProcess* some_worker();  // one that lives and is awake
   Time around(Time mean);        // exponential
@@ -133,6 +137,9 @@ class World {
   std::array<RankState, kMaxWorkers> ranks_ = {};
   Time now_ = 0;
   Time until_ = 0;
+  std::shared_ptr<const Checkpoint> saved_ = {};      // null: nothing yet
+  std::shared_ptr<const Checkpoint> restarted_ = {};  // what new processes come with
+  std::uint64_t beginnings_ = 0;                      // of the job, when it was restarted
   bool calm_ = false;
   bool server_done_ = false;
   Outcome outcome_;
