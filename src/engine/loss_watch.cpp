@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kFarAbove = 4;
 constexpr double kAsGoodAs = 0.99;
+constexpr double kAsBadAs = 1.02;
 constexpr Step kBlock = 100;  // steps over which a mean is taken: one batch says little
 constexpr Step kLeastPatience = 300;
 // Networks of many classes begin slowly, and an epoch of theirs is long.
@@ -66,8 +67,10 @@ std::string LossWatch::verdict() const {
 std::string LossWatch::verdict_at_end(std::optional<double> test_loss) const {
   const std::string of_training = verdict();
   const bool long_enough = watched_ >= std::clamp(options_.steps_per_epoch, kBlock, kLeastPatience);
-  const bool guesses = options_.classes > 0 && test_loss &&
-                       !(*test_loss < kAsGoodAs * guessing_loss(options_.classes));
+  // Far above it is a network that has learned the training set by heart.
+  const double of_guessing = guessing_loss(options_.classes);
+  const bool guesses = options_.classes > 0 && test_loss && *test_loss >= kAsGoodAs * of_guessing &&
+                       *test_loss <= kAsBadAs * of_guessing;
   if (!of_training.empty() || !long_enough || !guesses) return of_training;
   return advice(fmt::format("after {} steps the test loss ({:.3f}) is", watched_, *test_loss));
 }

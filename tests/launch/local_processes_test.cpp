@@ -151,7 +151,7 @@ TEST_F(LocalLaunch, AServerThatFailsByItselfEndsTheJob) {
                         std::string(kServerUntil) + "sleep 0.3; exit 1; fi\n" +
                             "trap '' TERM; for i in 1 2 3 4 5 6 7 8 9; do sleep 10; done"),
             1);
-  EXPECT_THAT(said_, HasSubstr("server 0 ended with status 1: the job is ended"));
+  EXPECT_THAT(said_, HasSubstr("server 0 ended with status 1\ncohort: the job is ended"));
 }
 
 TEST_F(LocalLaunch, AWorkerThatDiesDoesNotEndTheOthers) {
