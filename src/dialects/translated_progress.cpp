@@ -15,6 +15,7 @@ class TranslatedProgress final : public Progress {
   }
   void step(Step done) override { inner_->step(done); }
   void recorded(const StepRecord& record) override { inner_->recorded(record); }
+  void evaluating(double share) override { inner_->evaluating(share); }
   void evaluated(const EvaluationRecord& record) override { inner_->evaluated(record); }
   void note(const std::string& line) override { inner_->note(in_words_of(names_, line)); }
   void end() override { inner_->end(); }

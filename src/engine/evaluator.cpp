@@ -67,6 +67,10 @@ PartSums evaluate_part(Model& model, const Dataset& dataset, Part part,
     const BatchTensors batch = to_tensors(loader.next(), dataset.shape(), options.placement);
     const at::Tensor logits = model.forward(batch.inputs);
     sums.add(classification_loss(model, logits, batch.labels, 0.0), logits, batch.labels);
+    if (options.progress) {
+      options.progress(static_cast<double>(step + 1) /
+                       static_cast<double>(order.steps_per_epoch()));
+    }
   }
   return {sums.values()};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "core/stoppable_wait.h"
@@ -24,7 +25,8 @@ struct EvaluatorOptions {
   std::int64_t batch = 500;  // not of text, of which all columns are read side by side
   int loader_threads = 1;
   BatchPlacement placement = {};
-  StopFlag stop = nullptr;  // ends an evaluation after the batch under way
+  StopFlag stop = nullptr;                         // ends an evaluation after the batch under way
+  std::function<void(double)> progress = nullptr;  // told after each batch: the share that is done
 };
 
 // Each worker evaluates its part of the samples (of the columns of a text), and all get the result

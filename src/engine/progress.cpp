@@ -61,6 +61,15 @@ class Pace {
     start_ = Clock::now();
   }
   void step(Step done) { done_ = done; }
+  void evaluating(double share) {
+    if (evaluated_share_ == 0) evaluation_start_ = Clock::now();
+    evaluated_share_ = std::max(share, 1e-6);
+  }
+  void evaluated(double seconds) {
+    evaluation_seconds_ = seconds;
+    all_evaluations_seconds_ += seconds;
+    evaluated_share_ = 0;
+  }
   // Of at most `width` characters: what matters least is left out.
   std::string text(std::size_t width = std::string::npos) const {
     std::vector<Part> parts = all_parts();
@@ -109,19 +118,48 @@ class Pace {
                                       is_text() ? "words" : "samples")});
       parts.push_back({0, fmt::format("data {:.0f}%", 100 * last.data_seconds / seconds)});
     }
-    if (done_ > first_) {
-      const double left = seconds_between(start_, Clock::now()) /
-                          static_cast<double>(done_ - first_) *
-                          static_cast<double>(plan_.total_steps - done_);
-      parts.push_back({7, duration_text(left) + " left"});
+    if (evaluated_share_ > 0) {
+      parts.push_back({8, fmt::format("evaluating {:.0f}%", 100 * evaluated_share_)});
     }
+    if (done_ > first_) parts.push_back({7, duration_text(seconds_left()) + " left"});
     return parts;
+  }
+
+  // Of the steps, at the pace so far, and of the evaluations, each as long as the last one.
+  double seconds_left() const {
+    const Clock::time_point now = Clock::now();
+    const double evaluating = evaluated_share_ > 0 ? seconds_between(evaluation_start_, now) : 0;
+    const double training = seconds_between(start_, now) - all_evaluations_seconds_ - evaluating;
+    double left = training / static_cast<double>(done_ - first_) *
+                  static_cast<double>(plan_.total_steps - done_);
+    double each = evaluation_seconds_;
+    Step evaluations = evaluations_left();
+    if (evaluated_share_ > 0) {
+      each = evaluating / evaluated_share_;
+      left += each - evaluating;
+      evaluations = std::max<Step>(0, evaluations - 1);
+    }
+    return left + static_cast<double>(evaluations) * each;
+  }
+
+  // The one under way included.
+  Step evaluations_left() const {
+    if (!plan_.evaluates) return 0;
+    const Step every = plan_.evaluate_every;
+    if (every <= 0) return 1;
+    const Step begun = evaluated_share_ > 0 ? std::max<Step>(0, done_ - 1) : done_;
+    const Step on_the_way = (plan_.total_steps - 1) / every - begun / every;
+    return std::max<Step>(0, on_the_way) + 1;
   }
 
   ProgressPlan plan_;
   Step first_ = 0;
   Step done_ = 0;
   Clock::time_point start_;
+  double evaluated_share_ = 0;  // of the evaluation under way; 0: none is
+  Clock::time_point evaluation_start_;
+  double evaluation_seconds_ = 0;  // that the last one took
+  double all_evaluations_seconds_ = 0;
   const TotalsSink& totals_;
 };
 
@@ -131,19 +169,19 @@ class Bar final : public Progress {
 
   void begin(const ProgressPlan& plan, Step first_step) override { pace_.begin(plan, first_step); }
   void recorded(const StepRecord&) override {}
+  void evaluating(double share) override {
+    pace_.evaluating(share);
+    draw();
+  }
   void evaluated(const EvaluationRecord& record) override {
+    if (record.split != "worker") pace_.evaluated(record.seconds);
     note(evaluation_text(record, pace_.is_text()));
   }
   void end() override { erase(); }
 
   void step(Step done) override {
     pace_.step(done);
-    const Clock::time_point now = Clock::now();
-    if (seconds_between(drawn_, now) < kRedrawSeconds) return;
-    drawn_ = now;
-    // \x1b[K erases what a longer line before left behind. The last column stays free: some
-    // terminals begin a new line there.
-    put(out_, fmt::format("\r\x1b[?7l{}\x1b[K\x1b[?7h", line(terminal_columns(out_) - 1)));
+    draw();
   }
 
   void note(const std::string& line) override {
@@ -152,6 +190,15 @@ class Bar final : public Progress {
   }
 
  private:
+  void draw() {
+    const Clock::time_point now = Clock::now();
+    if (seconds_between(drawn_, now) < kRedrawSeconds) return;
+    drawn_ = now;
+    // \x1b[K erases what a longer line before left behind. The last column stays free: some
+    // terminals begin a new line there.
+    put(out_, fmt::format("\r\x1b[?7l{}\x1b[K\x1b[?7h", line(terminal_columns(out_) - 1)));
+  }
+
   // The bar gets what the figures leave of the width; where that is little, there is none.
   std::string line(std::size_t width) const {
     constexpr std::size_t kFrame = 3;  // brackets and a space
@@ -182,19 +229,26 @@ class Plain final : public Progress {
     printed_ = Clock::now();
   }
   void step(Step done) override { pace_.step(done); }
-  void recorded(const StepRecord&) override {
-    const Clock::time_point now = Clock::now();
-    if (seconds_between(printed_, now) < kPlainSeconds) return;
-    printed_ = now;
-    note(pace_.text());
+  void recorded(const StepRecord&) override { say_now_and_then(); }
+  void evaluating(double share) override {
+    pace_.evaluating(share);
+    say_now_and_then();
   }
   void evaluated(const EvaluationRecord& record) override {
+    if (record.split != "worker") pace_.evaluated(record.seconds);
     note(evaluation_text(record, pace_.is_text()));
   }
   void note(const std::string& line) override { put(out_, fmt::format("{}\n", line)); }
   void end() override {}
 
  private:
+  void say_now_and_then() {
+    const Clock::time_point now = Clock::now();
+    if (seconds_between(printed_, now) < kPlainSeconds) return;
+    printed_ = now;
+    note(pace_.text());
+  }
+
   std::FILE* out_;
   Pace pace_;
   Clock::time_point printed_;

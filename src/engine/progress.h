@@ -20,6 +20,8 @@ struct ProgressPlan {
   double first_epoch = 0;   // epochs behind the first step, when the run goes on
   Step earlier_epochs = 0;  // of --start-epoch
   bool text = false;        // samples are words: perplexities are shown
+  Step evaluate_every = 0;  // steps between evaluations; 0: only at the end
+  bool evaluates = true;
 };
 
 class Progress {
@@ -30,6 +32,8 @@ class Progress {
   // After every record, when all workers that record together have done so; with several one call
   // for each, one after another.
   virtual void recorded(const StepRecord& record) = 0;
+  // While an evaluation goes on: the share that is done. The older systems showed nothing then.
+  virtual void evaluating(double) {}
   virtual void evaluated(const EvaluationRecord& record) = 0;
   virtual void note(const std::string& line) = 0;  // something worth a line
   virtual void end() = 0;

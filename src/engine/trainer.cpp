@@ -131,6 +131,9 @@ bool Trainer::target_reached() const {
 TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   start_ = Clock::now();
   options_.evaluation.stop = &stop;
+  options_.evaluation.progress = [this](double share) {
+    parts_.outlets.progress->evaluating(share);
+  };
   parts_.method.start(parts_.replica);  // a worker that servers refuse records nothing
   if (parts_.server_log != nullptr && parts_.server_log->first_step()) {
     go_to(*parts_.server_log->first_step());
@@ -150,6 +153,11 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   } catch (...) {
     parts_.outlets.progress->end();  // leaves the terminal in order
     throw;
+  }
+  if (!parts_.group.alone()) {
+    // The last exchange is of the steps.
+    const StopWatch watch(times_.exchange_seconds);
+    parts_.method.drain(parts_.replica);
   }
   record_steps();
   traffic_.turn_to(TrafficPurpose::kFinish);

@@ -34,12 +34,16 @@ Bytes entry_of(const nlohmann::json& document, std::span<const std::byte> rest) 
 }  // namespace
 
 void Trainer::begin_progress() {
-  parts_.outlets.progress->begin({.total_steps = options_.total_steps,
-                                  .steps_per_epoch = parts_.order.steps_per_epoch(),
-                                  .first_epoch = epoch_at(done_),
-                                  .earlier_epochs = options_.start_epoch,
-                                  .text = outcome_.text},
-                                 done_);
+  parts_.outlets.progress->begin(
+      {.total_steps = options_.total_steps,
+       .steps_per_epoch = parts_.order.steps_per_epoch(),
+       .first_epoch = epoch_at(done_),
+       .earlier_epochs = options_.start_epoch,
+       .text = outcome_.text,
+       .evaluate_every =
+           options_.evaluate_when ? 0 : options_.eval_every_epochs * parts_.order.steps_per_epoch(),
+       .evaluates = parts_.test != nullptr},
+      done_);
 }
 
 bool Trainer::tells() {

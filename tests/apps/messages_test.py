@@ -264,14 +264,16 @@ class Memory(ProgramTest):
 
 
 class ProgressLine(ProgramTest):
-    def lines_at(self, columns):
+    def lines_at(self, columns, wanted=lambda lines: sum("/s" in line for line in lines) >= 2,
+                 **settings):
         """What the program draws on a terminal so wide, redraw by redraw."""
         own, terminal = pty.openpty()
         self.addCleanup(os.close, own)
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         process = subprocess.Popen(
-            [program.COHORT, "train", *changed(SLOWER, train_size=3200, epochs=100),
-             "--record-every", "1"], cwd=self.folder, env=self.environment,
+            [program.COHORT, "train", *changed(SLOWER, **{"train_size": 3200, "epochs": 100,
+                                                          "record_every": 1, **settings})],
+            cwd=self.folder, env=self.environment,
             stdout=subprocess.DEVNULL, stderr=terminal)
         os.close(terminal)
         self.addCleanup(process.wait)
@@ -280,9 +282,21 @@ class ProgressLine(ProgramTest):
         while time.monotonic() < deadline:
             text += os.read(own, 4096).decode()
             lines = [line for line in re.findall(r"\x1b\[\?7l(.*?)\x1b\[K", text) if " left" in line]
-            if sum("/s" in line for line in lines) >= 2:
+            if wanted(lines):
                 return lines
         self.fail(f"no progress in 60 s: {text}")
+
+    def test_an_evaluation_shows_how_far_it_is_and_is_part_of_the_time_left(self):
+        """Fifty batches of 50 ms each, in a run of which little else is left."""
+        lines = self.lines_at(100, lambda lines: sum("evaluating" in line for line in lines) > 8,
+                              train_size=32, epochs=2, test_size=100, eval_batch=2, eval_every=1,
+                              failpoints="evaluation.batch=sleep:50")
+        shown = [re.search(r"evaluating (\d+)%  0:0(\d) left", line) for line in lines]
+        shares = [int(match[1]) for match in shown if match]
+        self.assertEqual(shares, sorted(shares))
+        self.assertLess(shares[0], 50)
+        first = next(match for match in shown if match)
+        self.assertGreaterEqual(int(first[2]), 3, "the rest of this one and all of the next")
 
     def test_keeps_rate_and_time_left_on_narrow_terminals(self):
         for columns, also in ((120, "top-1"), (80, "loss"), (45, "samples/s")):
