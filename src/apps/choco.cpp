@@ -14,6 +14,7 @@
 #include "apps/data_description.h"
 #include "apps/environment.h"
 #include "apps/launch.h"
+#include "apps/run_files.h"
 #include "apps/training.h"
 #include "core/clock.h"
 #include "core/error.h"

@@ -12,6 +12,7 @@
 #include "apps/command.h"
 #include "apps/data_description.h"
 #include "apps/environment.h"
+#include "apps/run_files.h"
 #include "apps/training.h"
 #include "core/error.h"
 #include "dialects/imagenet_progress.h"

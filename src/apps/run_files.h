@@ -64,4 +64,7 @@ nlohmann::json run_document(const RunConfig& config, const nlohmann::json& asked
 nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
                                 const DataSplits& data, const std::vector<std::string>& arguments);
 
+// Settings that may differ when a run goes on; anything else would make it another run.
+const std::vector<std::string>& changeable_on_resume();
+
 }  // namespace cohort

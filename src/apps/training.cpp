@@ -415,38 +415,6 @@ class Training {
   TrainingOutcome outcome_;  // of this process's first worker
 };
 
-}  // namespace
-
-const std::vector<std::string>& changeable_on_resume() {
-  static const std::vector<std::string> names = {"epochs",
-                                                 "iterations",
-                                                 "target-accuracy",
-                                                 "eval-every",
-                                                 "eval-batch",
-                                                 "record-every",
-                                                 "checkpoint-every",
-                                                 "keep",
-                                                 "dump-every",
-                                                 "keep-dumps",
-                                                 "dump-drop",
-                                                 "loader-threads",
-                                                 "threads",
-                                                 "device",
-                                                 "data-dir",
-                                                 "workers",
-                                                 "engine",
-                                                 "world",
-                                                 "batch",
-                                                 "accumulate",
-                                                 "bucket",
-                                                 "first-bucket",
-                                                 "check-replicas",
-                                                 "peer-timeout"};
-  return names;
-}
-
-namespace {
-
 int train_once(RunConfig config, TrainRequest& request, const std::vector<std::string>& arguments) {
   const bool alone = !keeps_workers_in_step(config.method);
   const bool launched = alone && take_place_from_launcher(config);

@@ -49,9 +49,6 @@ struct TrainRequest {
   std::function<std::function<bool(Step)>(Step steps_per_epoch)> evaluate_when;
 };
 
-// Settings that may differ when a run goes on; anything else would make it another run.
-const std::vector<std::string>& changeable_on_resume();
-
 // `config` is the whole configuration, also of a run that goes on. `arguments` is the command as
 // the user wrote it, for run.json. Returns the exit status; throws what main() reports.
 int train(RunConfig config, const TrainRequest& request, const std::vector<std::string>& arguments);

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import struct
 import subprocess
+import unittest
 
 import program
 from imagenet_test import png
@@ -263,6 +264,43 @@ class Readme(ProgramTest):
         (line,) = [json.loads(line) for line in self.ends(text).splitlines() if line[:1] == "{"]
         self.assertEqual((line["bench"], line["batch"], line["accumulate"]), ("step", 2, 1))
         self.assertGreater(line["compute_ms"], 0)
+
+
+EPOCH = re.compile(r"epoch (\d+)  test loss ([\d.]+)  top-1 ([\d.]+)%")
+
+
+@unittest.skipUnless(FASHION.exists(), "Fashion-MNIST is not installed")
+class AsWritten(ProgramTest):
+    """In full, on the real data: the figures that README.md shows."""
+
+    def setUp(self):
+        super().setUp()
+        self.readme = (program.SOURCE / "README.md").read_text()
+        self.environment["OMP_WAIT_POLICY"] = "passive"
+
+    def run_as_written(self, text):
+        self.assertIn(f"    $ {text}\n", self.readme)
+        return self.cohort(*shlex.split(text)[1:]).stderr
+
+    def test_the_first_run_learns_as_shown(self):
+        shown = {int(epoch): (float(loss), float(top1))
+                 for epoch, loss, top1 in EPOCH.findall(self.readme)}
+        self.assertEqual(set(shown), {1, 2, 3})
+        said = self.run_as_written("cohort train --model lenet --batch 100 --epochs 3 --name first")
+        self.assertIn("lenet: 61,706 parameters", said)
+        found = EPOCH.findall(said)
+        self.assertEqual(len(found), 3, said)
+        for epoch, loss, top1 in found:
+            self.assertAlmostEqual(float(loss), shown[int(epoch)][0], delta=0.03, msg=said)
+            self.assertAlmostEqual(float(top1), shown[int(epoch)][1], delta=1.5, msg=said)
+
+    def test_asynchronous_servers_learn(self):
+        said = self.run_as_written("cohort train --model lenet --method parameter-server "
+                                   "--server-mode async --workers 2 --servers 2")
+        self.assertIn("momentum 0.4 instead of 0.9", said)
+        accuracy = re.search(r"test accuracy  ([\d.]+)%", said)
+        self.assertGreater(float(accuracy[1]), 86, said)
+        self.assertNotIn("nothing is learned", said)
 
 
 if __name__ == "__main__":
