@@ -51,6 +51,7 @@ void ParameterServer::State::finish_leave(Member& member) {
   }
   if (known) return;
   changed = true;
+  if (member.leave == LeaveKind::kInterrupted) rounds_from = now + options.interruption_grace;
   ports.log("worker " + std::to_string(member.worker) + " has left (" + ending_of(member) + "); " +
             text());
   examine_rounds();

@@ -190,6 +190,10 @@ void ParameterServer::on_tick(Deadline now) {
     state.evict_silent();
     state.examine_held();
     state.examine_restart();
+    if (state.rounds_from && now >= *state.rounds_from) {
+      state.rounds_from.reset();
+      state.examine_rounds();
+    }
     const bool due = now - state.last_snapshot >= state.options.snapshot_every;
     if (state.options.keeps_state && state.changed && due) state.snapshot_wanted = true;
     if (state.snapshot_wanted) state.request_snapshot();

@@ -238,6 +238,7 @@ void ParameterServer::State::on_committed(Member& member, const FrameHeader& hea
 
 void ParameterServer::State::examine_rounds() {
   if (!initialized || spec->mode != ServerMode::kSync) return;
+  if (rounds_from && now < *rounds_from && !recovering) return;
   while (!finished_training()) {
     const RoundDecision decision =
         recovering ? next_recovered_round(*members, model->version()) : next_round(*members, *spec);

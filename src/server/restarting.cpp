@@ -94,6 +94,7 @@ void ParameterServer::State::forget_job() {
   initialized = restored = recovering = false;
   initialization = {};
   draft.reset();
+  rounds_from.reset();
   persisting.reset();
   snapshot_wanted = changed = false;
   skipped = 0;

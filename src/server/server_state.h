@@ -214,10 +214,11 @@ struct ParameterServer::State {
   Deadline last_snapshot = {};
   std::optional<Deadline> retry_at = {};
 
-  bool welcomed = false;                    // somebody has joined since this server started
-  std::optional<Deadline> gone_since = {};  // some have left and nobody is there
-  std::optional<Deadline> idle_since = {};  // without any connection
-  std::optional<std::string> ending = {};   // the reason, while the last snapshot is written
+  std::optional<Deadline> rounds_from = {};  // no round before
+  bool welcomed = false;                     // somebody has joined since this server started
+  std::optional<Deadline> gone_since = {};   // some have left and nobody is there
+  std::optional<Deadline> idle_since = {};   // without any connection
+  std::optional<std::string> ending = {};    // the reason, while the last snapshot is written
   std::optional<std::string> finished = {};
 };
 

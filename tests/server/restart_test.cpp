@@ -173,6 +173,22 @@ TEST(End, AWorkerThatWasInterruptedIsWaitedFor) {
   }
 }
 
+TEST(End, RoundsWaitAWhileForOthersToBeInterruptedToo) {
+  Cluster cluster(counting(2, ServerMode::kSync));
+  cluster.begin();
+  const std::uint64_t before = cluster.server->version();
+  cluster.client(1).leave(LeaveKind::kInterrupted);
+  cluster.settle();
+  cluster.start_step(0);
+  cluster.settle();
+  cluster.pass(std::chrono::milliseconds(800));
+  cluster.settle();
+  EXPECT_EQ(cluster.server->version(), before);
+  cluster.pass(std::chrono::milliseconds(400));
+  cluster.settle();
+  EXPECT_EQ(cluster.server->version(), before + 1) << "it was for that one alone";
+}
+
 TEST(End, ARestoredServerWaitsForWorkersThatWereInterrupted) {
   ServerOptions options;
   options.keeps_state = true;
