@@ -13,30 +13,38 @@ namespace cohort {
 
 using Presence = Member::Presence;
 
+namespace {
+
+// For worker 0 with its checkpoint. It may have been done before this server started.
+constexpr std::chrono::seconds kWaitForFirst{10};
+
+}  // namespace
+
 void ParameterServer::State::hold_restart(ConnectionId connection, const FrameHeader& header,
                                           std::span<const std::byte> payload) {
   Connection& own = connections.at(connection);
-  own.restart = Restart{.header = header, .payload = {payload.begin(), payload.end()}};
+  own.restart =
+      Restart{.header = header, .payload = {payload.begin(), payload.end()}, .since = now};
   examine_restart();
   if (!connections.contains(connection) || !own.restart) return;
   ports.log("worker " + std::to_string(own.worker) +
             " comes with a checkpoint; waiting to see whether all workers begin again");
 }
 
-// Whether members that have not come with a checkpoint are under way, may still be, or are not.
+// Whether members that have not come with a checkpoint, or not by these connections, are under way,
+// may still be, or are not.
 ParameterServer::State::UnderWay ParameterServer::State::under_way(
     const std::vector<Rank>& restarting) const {
   auto found = UnderWay::kNo;
   for (const Member& member : members->all()) {
+    const bool there = member.live() || member.presence == Presence::kJoining;
+    // Of a worker that comes it is another process, and the join decides between them.
+    if (there && member.connection) return UnderWay::kYes;
     if (std::find(restarting.begin(), restarting.end(), member.worker) != restarting.end())
       continue;
     // The job goes on to its end without it, and none of the others begins again.
-    if (member.presence == Presence::kLeft && member.left_here &&
-        member.leave == LeaveKind::kDone) {
+    if (member.presence == Presence::kLeft && member.left_here && member.leave == LeaveKind::kDone)
       return UnderWay::kYes;
-    }
-    const bool there = member.live() || member.presence == Presence::kJoining;
-    if (there && member.connection) return UnderWay::kYes;
     if (there) found = UnderWay::kPerhaps;  // until it is evicted
   }
   return found;
@@ -45,21 +53,26 @@ ParameterServer::State::UnderWay ParameterServer::State::under_way(
 void ParameterServer::State::examine_restart() {
   std::vector<ConnectionId> held;
   std::vector<Rank> ranks;
+  Deadline first = now;
   for (const auto& [id, connection] : connections) {
     if (!connection.restart) continue;
     held.push_back(id);
     ranks.push_back(connection.worker);
+    first = std::min(first, connection.restart->since);
   }
   if (held.empty()) return;
   const UnderWay others = members ? under_way(ranks) : UnderWay::kYes;
   if (others == UnderWay::kPerhaps) return;
   if (others == UnderWay::kNo) {
-    if (std::find(ranks.begin(), ranks.end(), 0) == ranks.end()) return;
-    forget_job();
+    if (std::find(ranks.begin(), ranks.end(), 0) != ranks.end()) {
+      forget_job();
+    } else if (!initialized || now - first < kWaitForFirst) {
+      return;
+    }
   }
-  // Worker 0 first: its settings are the job's.
+  // Worker 0 first: its settings are the job's. Of a worker that has connected again, the latest.
   std::sort(held.begin(), held.end(), [&](ConnectionId a, ConnectionId b) {
-    return std::pair(connections.at(a).worker, a) < std::pair(connections.at(b).worker, b);
+    return std::pair(connections.at(a).worker, b) < std::pair(connections.at(b).worker, a);
   });
   for (const ConnectionId id : held) {
     const auto found = connections.find(id);

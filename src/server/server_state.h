@@ -30,6 +30,7 @@ struct ParameterServer::State {
   struct Restart {
     FrameHeader header = {};
     Bytes payload = {};
+    Deadline since = {};
   };
 
   struct Connection {
