@@ -15,8 +15,8 @@ using Presence = Member::Presence;
 
 namespace {
 
-// For worker 0 with its checkpoint. It may have been done before this server started.
-constexpr std::chrono::seconds kWaitForFirst{10};
+// For the others to come with a checkpoint, too.
+constexpr std::chrono::seconds kPatience{10};
 
 }  // namespace
 
@@ -34,7 +34,7 @@ void ParameterServer::State::hold_restart(ConnectionId connection, const FrameHe
 // Whether members that have not come with a checkpoint, or not by these connections, are under way,
 // may still be, or are not.
 ParameterServer::State::UnderWay ParameterServer::State::under_way(
-    const std::vector<Rank>& restarting) const {
+    const std::vector<Rank>& restarting, std::chrono::nanoseconds waited) const {
   auto found = UnderWay::kNo;
   for (const Member& member : members->all()) {
     const bool there = member.live() || member.presence == Presence::kJoining;
@@ -42,9 +42,12 @@ ParameterServer::State::UnderWay ParameterServer::State::under_way(
     if (there && member.connection) return UnderWay::kYes;
     if (std::find(restarting.begin(), restarting.end(), member.worker) != restarting.end())
       continue;
-    // The job goes on to its end without it, and none of the others begins again.
-    if (member.presence == Presence::kLeft && member.left_here && member.leave == LeaveKind::kDone)
-      return UnderWay::kYes;
+    if (member.presence == Presence::kLeft && member.leave == LeaveKind::kDone) {
+      // The job goes on to its end without it. If that was before this server started, it may have
+      // been the end of all, and it comes again with the others.
+      if (member.left_here || waited >= kPatience) return UnderWay::kYes;
+      found = UnderWay::kPerhaps;
+    }
     if (there) found = UnderWay::kPerhaps;  // until it is evicted
   }
   return found;
@@ -61,12 +64,12 @@ void ParameterServer::State::examine_restart() {
     first = std::min(first, connection.restart->since);
   }
   if (held.empty()) return;
-  const UnderWay others = members ? under_way(ranks) : UnderWay::kYes;
+  const UnderWay others = members ? under_way(ranks, now - first) : UnderWay::kYes;
   if (others == UnderWay::kPerhaps) return;
   if (others == UnderWay::kNo) {
     if (std::find(ranks.begin(), ranks.end(), 0) != ranks.end()) {
       forget_job();
-    } else if (!initialized || now - first < kWaitForFirst) {
+    } else if (!initialized || now - first < kPatience) {
       return;
     }
   }

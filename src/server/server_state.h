@@ -113,7 +113,7 @@ struct ParameterServer::State {
   enum class UnderWay { kNo, kPerhaps, kYes };
   void hold_restart(ConnectionId connection, const FrameHeader& header,
                     std::span<const std::byte> payload);
-  UnderWay under_way(const std::vector<Rank>& restarting) const;
+  UnderWay under_way(const std::vector<Rank>& restarting, std::chrono::nanoseconds waited) const;
   void examine_restart();
   void forget_job();
 
