@@ -66,7 +66,7 @@ class Harness final : public ClientPorts {
     if (connected_) return;
     connected_ = true;
     client_.on_connected(now());
-    if (client_.needs_values()) client_.initialize(gradients_, {}, 0);
+    if (client_.needs_values()) client_.initialize(gradients_, {}, {});
   }
 
   void push(std::uint8_t count) {
