@@ -134,7 +134,9 @@ class ServerMethod final : public UpdateMethod {
     if (!client_) return;
     finish_step(replica);
     leave_ = ending == Ending::kComplete ? LeaveKind::kDone : LeaveKind::kInterrupted;
-    if (!options_.servers->wait_for_others) return;
+    // One that was interrupted stays in its rounds until it has saved and left: whoever waits for
+    // the others lets them go on alone.
+    if (!options_.servers->wait_for_others || ending != Ending::kComplete) return;
     options_.doing(Phase::kExchanging);
     if (options_.rank > 0) client_->refresh(/*with_slots=*/false, deadline());
     gives_result_ = options_.rank == client_->progress().front().first;
