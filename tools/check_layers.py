@@ -9,7 +9,9 @@ Checked, each reported as file:line:
   - a layer's CMakeLists.txt DEPENDS on nothing else, and on every layer its files include;
   - layers without libtorch include none of its headers and do not ask CMake for it;
   - nobody includes torch/torch.h (17 s a file) nor loads or saves with torch or pickle;
-  - nothing below apps and launch touches the environment.
+  - nothing below apps and launch touches the environment;
+  - nobody compares the name of a method, a compressor or a topology, but for their own registry and
+    dialects' words: what has to be known of them are traits of their entries.
 """
 import pathlib
 import re
@@ -29,8 +31,8 @@ ALLOWED = {  # layer: what it may include, besides itself
     "network": {"core"},
     "transport": {"core", "network"},
     "collectives": {"core", "transport"},
-    "topology": {"core"},
-    "compressors": {"core"},
+    "topology": {"core", "config"},
+    "compressors": {"core", "config"},
     "optimizers": {"core"},
     "schedules": {"core"},
     "data": {"core", "storage"},
@@ -41,10 +43,10 @@ ALLOWED = {  # layer: what it may include, besides itself
     "report": {"core", "metrics", "storage"},
     "launch": {"core", "network", "transport", "collectives"},
     "models": {"core"},
-    "methods": {"core", "network", "transport", "collectives", "topology", "compressors",
+    "methods": {"core", "config", "network", "transport", "collectives", "topology", "compressors",
                 "optimizers", "schedules", "gossip", "server", "serving", "swamp", "models"},
     "engine": TORCH_FREE - {"launch", "report"} | {"models", "methods"},
-    "dialects": {"core", "config", "metrics", "engine"},
+    "dialects": {"core", "config", "metrics", "methods", "engine"},
     "apps": TORCH_FREE | {"models", "methods", "engine", "dialects"},
 }
 MAY_READ_ENVIRONMENT = {"apps", "launch"}
@@ -54,6 +56,7 @@ TORCH_HEADER = re.compile(r"(torch|ATen|c10)/")
 ENVIRONMENT = re.compile(r"\b(secure_getenv|getenv|setenv|unsetenv|putenv|environ)\b")
 UNSAFE_LOAD = re.compile(r"\btorch::(load|save)\b|pickle", re.IGNORECASE)
 BROKEN_IN_WHEELS = re.compile(r"\bremove_all\b")
+NAME_COMPARISON = re.compile(r'(?<!update_)\b(?P<what>method|compressor|topology)\w*(\(\))?\s*[!=]=\s*"')
 # Comments and literals, in which any word may stand. Literals first: "//" may be inside them.
 NOT_CODE = re.compile(
     r'R"([^\s()\\]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/',
@@ -70,8 +73,19 @@ def blanked(text):
     return NOT_CODE.sub(lambda found: "\n" * found[0].count("\n"), "\n".join(masked))
 
 
+def check_names(path, layer):
+    """Yields (line, message) for parts that are told apart by their names."""
+    if path.name == "registry.cpp":
+        return
+    for number, line in enumerate(path.read_text(errors="replace").split("\n"), 1):
+        found = NAME_COMPARISON.search(line.split("//")[0])
+        if found and (layer != "dialects" or found["what"] == "method"):
+            yield number, f"compares the name of a {found['what']}; give its registry entry a trait"
+
+
 def check_file(path, layer, included):
     """Yields (line, message) and adds the layers the file includes, with a place, to `included`."""
+    yield from check_names(path, layer)
     for number, line in enumerate(blanked(path.read_text(errors="replace")).split("\n"), 1):
         include = INCLUDE.match(line)
         if include:
@@ -152,6 +166,10 @@ PLANTED = {  # file, content, where the violation must be found, or None
     "src/schedules/CMakeLists.txt": ("cohort_library(schedules TORCH SOURCES j.cpp)\n", 1),
     "src/apps/k.cpp": ('#include "engine/h.h"\nauto v = std::getenv("A");\n', None),
     "src/common/l.h": ("", 0),
+    "src/engine/o.cpp": ('// method == "swamp"\nbool a = config.method == "swamp";\n', 2),
+    "src/engine/p.cpp": ('bool a = options.gossip.compressor != "none";\n', 1),
+    "src/dialects/q.cpp": ('bool a = topology == "complete" || update_method == "local";\n', None),
+    "src/methods/registry.cpp": ('bool a = method == "swamp";\n', None),
     "src/config/m.cpp": (
         'auto a = R"(\n#include "models/x.h" getenv)"; // pickle\nchar c = \'"\'; // getenv "\n',
         None),

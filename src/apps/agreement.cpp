@@ -8,6 +8,7 @@
 #include "apps/version.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {

@@ -16,6 +16,7 @@
 #include "apps/environment.h"
 #include "apps/job_choice.h"
 #include "engine/assemble.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {

@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "data/loader.h"
 #include "engine/assemble.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {

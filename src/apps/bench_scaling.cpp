@@ -15,6 +15,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/assemble.h"
+#include "methods/method_traits.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {
@@ -67,10 +69,15 @@ struct Result {
   double update_ms() const { return milliseconds(timing.times.update_seconds); }
 };
 
+bool is_alone(const std::string& method) {
+  return traits_of(method).workers == MethodTraits::Workers::kOneAlone;
+}
+bool is_alone(const Result& result) { return is_alone(result.config.method); }
+
 // The batch is that of all workers together, as in a study of the same job on more machines.
 RunConfig config_for(const RunConfig& base, const std::string& mode, int workers,
                      const ScalingBench& bench) {
-  RunConfig config = settings_of(mode, base);
+  RunConfig config = with_method(base, mode);
   config.workers = workers;
   // The GPUs of the first so many workers.
   std::vector<std::string> gpus = split(config.world, ',');
@@ -78,8 +85,8 @@ RunConfig config_for(const RunConfig& base, const std::string& mode, int workers
     gpus.resize(static_cast<std::size_t>(workers));
     config.world = join(gpus, ",");
   }
-  config.engine = workers == 1 && mode == "local" ? "threads" : bench.engine;
-  if (mode != "data-parallel") {
+  config.engine = workers == 1 && is_alone(mode) ? "threads" : bench.engine;
+  if (!traits_of(mode).splits_batch) {
     if (config.batch % workers != 0) {
       throw ConfigError("--batch " + std::to_string(config.batch) + " is of all workers and must " +
                         "be a multiple of each number in --workers, " + std::to_string(workers) +
@@ -122,7 +129,7 @@ std::string explanation(const Result& result, const Result& local) {
       {"updates, which every worker repeats", result.update_ms() - local.update_ms() / workers},
       {"slower computing (smaller batches; shared cores, caches and memory)",
        result.compute_ms() - local.compute_ms() / workers}};
-  if (result.config.method == "data-parallel") {
+  if (traits_of(result.config.method).splits_batch) {
     parts[1].name = "exchange, which nothing hides, and waiting for the first worker's update";
     parts[2].name = "the update, which one worker makes for all";
   }
@@ -176,14 +183,13 @@ void run_scaling_bench(const ScalingBench& bench) {
   check_somebody_uses(base, bench.modes);
   std::vector<std::pair<std::string, int>> plan;
   for (const std::string& mode : bench.modes) {
-    methods().find(mode);
-    for (const int workers : bench.workers) {
-      if (mode == "local" ? workers == bench.workers.front() : true) {
-        plan.emplace_back(mode, mode == "local" ? 1 : workers);
-      }
+    if (is_alone(mode)) {
+      plan.emplace_back(mode, 1);
+      continue;
     }
+    for (const int workers : bench.workers) plan.emplace_back(mode, workers);
   }
-  if (std::none_of(plan.begin(), plan.end(), [](const auto& p) { return p.first == "local"; })) {
+  if (std::none_of(plan.begin(), plan.end(), [](const auto& p) { return is_alone(p.first); })) {
     plan.insert(plan.begin(), {"local", 1});  // what the others are compared with
   }
   const auto data = open_announced_data(base);
@@ -200,19 +206,18 @@ void run_scaling_bench(const ScalingBench& bench) {
       if (timing.wall_seconds < results[i].timing.wall_seconds) results[i].timing = timing;
     }
   }
-  const Result& local = *std::find_if(results.begin(), results.end(), [](const Result& each) {
-    return each.config.method == "local";
-  });
+  const Result& local = *std::find_if(results.begin(), results.end(),
+                                      [](const Result& each) { return is_alone(each); });
   for (const Result& each : results) {
     nlohmann::json line = {{"bench", "scaling"}, {"speed_up", local.step_ms() / each.step_ms()}};
     line.update(timing_json(each.config, each.timing));
-    if (each.config.method != "local") line["explanation"] = explanation(each, local);
+    if (!is_alone(each)) line["explanation"] = explanation(each, local);
     fmt::print("{}\n", line.dump());
   }
   if (bench.json) return;
   fmt::print("\n{}\n", markdown(results, local));
   for (const Result& each : results) {
-    if (each.config.method != "local") fmt::print("{}\n", explanation(each, local));
+    if (!is_alone(each)) fmt::print("{}\n", explanation(each, local));
   }
 }
 

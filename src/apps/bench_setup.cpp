@@ -6,59 +6,42 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/memory.h"
+#include "config/fields.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "methods/method_traits.h"
+#include "methods/settings.h"
 
 namespace cohort {
+namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
 
 const std::vector<std::string>& step_settings() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all = {
-        "model", "batch",    "threads",      "device",          "memory-format",     "seed",
-        "data",  "data-dir", "augment",      "image-size",      "loader-threads",    "optimizer",
-        "lr",    "momentum", "nesterov",     "weight-decay",    "dropout",           "depth",
-        "widen", "growth",   "accumulate",   "synthetic-shape", "synthetic-classes", "train-size",
-        "world", "bucket",   "first-bucket", "batch-norm",      "average-every",     "fast-decode"};
-    // How neighbours exchange, and what is sent.
-    for (const char* name :
-         {"topology", "topology-degree", "topology-file", "compressor", "compress-ratio",
-          "quantize-bits", "biased", "consensus-stepsize", "estimates-start", "overlap",
-          "power-rank", "majority-vote", "mask-momentum", "clip-tensor"}) {
-      all.emplace_back(name);
+        "model", "batch",      "threads",    "device",          "memory-format",     "seed",
+        "data",  "data-dir",   "augment",    "image-size",      "loader-threads",    "optimizer",
+        "lr",    "momentum",   "nesterov",   "weight-decay",    "dropout",           "depth",
+        "widen", "growth",     "accumulate", "synthetic-shape", "synthetic-classes", "train-size",
+        "world", "batch-norm", "fast-decode"};
+    // What methods have of their own whose workers need no servers.
+    for (const ConfigField& field : config_fields()) {
+      const auto users = methods_with(field.name);
+      const bool in_step = std::any_of(users.begin(), users.end(), [](const std::string& method) {
+        return traits_of(method).in_step();
+      });
+      if (in_step && field.group != setting_group::kRecord && !contains(all, field.name)) {
+        all.push_back(field.name);
+      }
     }
     return all;
   }();
   return names;
-}
-
-RunConfig settings_of(const std::string& method, RunConfig config) {
-  const RunConfig usual;
-  const bool gossip = is_gossip(method);
-  config.method = method;
-  if (!gossip) {
-    config.topology = usual.topology;
-    config.topology_degree = usual.topology_degree;
-    config.topology_file = usual.topology_file;
-    config.overlap = usual.overlap;
-  }
-  if (!gossip && method != "dgc") {
-    config.compressor = usual.compressor;
-    config.compress_ratio = usual.compress_ratio;
-    config.quantize_bits = usual.quantize_bits;
-    config.biased = usual.biased;
-  }
-  if (method != "choco" && method != "deep-squeeze") {
-    config.consensus_stepsize = usual.consensus_stepsize;
-  }
-  if (method != "choco") config.estimates_start = usual.estimates_start;
-  if (method != "dgc") {
-    config.mask_momentum = usual.mask_momentum;
-    config.clip_tensor = usual.clip_tensor;
-  }
-  if (method != "power-sgd") config.power_rank = usual.power_rank;
-  if (method != "sign-sgd") config.majority_vote = usual.majority_vote;
-  if (method != "all-reduce" && !gossip && !compresses_gradients(method)) config.average_every = 1;
-  return config;
 }
 
 void check_somebody_uses(const RunConfig& config, const std::vector<std::string>& methods) {
@@ -66,7 +49,7 @@ void check_somebody_uses(const RunConfig& config, const std::vector<std::string>
     if (field.name == "method") continue;
     const std::string asked = field_text(config, field);
     if (std::none_of(methods.begin(), methods.end(), [&](const std::string& method) {
-          return field_text(settings_of(method, config), field) == asked;
+          return field_text(with_method(config, method), field) == asked;
         })) {
       throw ConfigError("--" + field.name + " " + asked + " does nothing with any of " +
                         join(methods, ", ") + ": leave it out");
@@ -111,6 +94,7 @@ WorkerSetup bench_workers() {
 nlohmann::json timing_json(const RunConfig& config, const StepTiming& timing) {
   const auto steps = static_cast<double>(timing.steps);
   const auto milliseconds = [&](double seconds) { return 1e3 * seconds / steps; };
+  const nlohmann::json settings = to_json(config);
   nlohmann::json late = nlohmann::json::array();
   for (const Lateness& each : timing.late) {
     late.push_back({{"ms", milliseconds(each.seconds)},
@@ -139,11 +123,9 @@ nlohmann::json timing_json(const RunConfig& config, const StepTiming& timing) {
       {"late", late},
       {"bytes_sent_per_step", static_cast<double>(timing.traffic.sent) / steps},
       {"peak_memory_mib", peak_memory_mib()}};
-  if (is_gossip(config.method)) {
-    line["topology"] = config.topology;
-    line["overlap"] = config.overlap;
+  for (const char* name : {"topology", "overlap", "compressor"}) {
+    if (uses(config.method, name)) line[name] = settings.at(name);
   }
-  if (is_gossip(config.method) || config.method == "dgc") line["compressor"] = config.compressor;
   return line;
 }
 

@@ -20,10 +20,6 @@ RunConfig bench_defaults();
 // `flags` over defaults that suit a benchmark: generated images as the model's usual data set has
 // them, whole steps only, enough samples for a few steps of `workers`.
 RunConfig bench_config(const ConfigFlags& flags);
-// `config` for `method`, without the settings of other methods: of several methods that are
-// compared, each takes those it knows.
-RunConfig settings_of(const std::string& method, RunConfig config);
-
 // Throws ConfigError for a setting that none of `methods` knows.
 void check_somebody_uses(const RunConfig& config, const std::vector<std::string>& methods);
 

@@ -27,6 +27,7 @@
 #include "engine/run_directory.h"
 #include "launch/environment.h"
 #include "launch/job.h"
+#include "methods/settings.h"
 #include "metrics/json_lines_sink.h"
 #include "storage/file.h"
 #include "topology/registry.h"
@@ -139,7 +140,7 @@ std::string wall_time() {
 
 // To how many others each worker sends in a step.
 std::vector<int> receivers_of(const RunConfig& config) {
-  if (!is_gossip(config.method)) return {};
+  if (!uses(config.method, "topology")) return {};
   const auto graph = topologies().make(config.topology, {.size = static_cast<int>(config.workers),
                                                          .seed = static_cast<Seed>(config.seed),
                                                          .degree = 0,
@@ -154,7 +155,7 @@ std::vector<int> receivers_of(const RunConfig& config) {
 ChocoProgressOptions progress_options(const ChocoTranslation& job, const RunConfig& config) {
   ChocoProgressOptions options;
   options.ranks = static_cast<int>(std::max<std::int64_t>(1, config.workers));
-  options.averages = is_gossip(config.method);
+  options.averages = uses(config.method, "topology");
   options.tests_workers = config.eval_workers;
   options.receivers = receivers_of(config);
   options.track_time = job.track_time;

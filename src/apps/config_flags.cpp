@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "methods/settings.h"
 #include "storage/file.h"
 
 namespace cohort {
@@ -47,15 +48,15 @@ void ConfigFlags::add(const ConfigField& field, const RunConfig& defaults) {
   option->group(is_common(field) ? "Common settings" : field.group);
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   options_[field.name] = option;
-  if (const auto* member = std::get_if<bool RunConfig::*>(&field.member)) {
+  const SettingValue usual = value_of(defaults, field);
+  if (const auto* on = std::get_if<bool>(&usual)) {
     // CLI11 would take a default_str() for the value of a flag without one: --nesterov is true.
     option->expected(0, 1)->type_name("BOOL [" + field_text(defaults, field) + "]");
-    if (defaults.*(*member)) add_opposite(field, *option);
+    if (*on) add_opposite(field, *option);
     return;
   }
   option->default_str(field_text(defaults, field));
-  option->type_name(std::holds_alternative<std::string RunConfig::*>(field.member) ? "NAME"
-                                                                                   : "NUMBER");
+  option->type_name(std::holds_alternative<std::string>(usual) ? "NAME" : "NUMBER");
 }
 
 void ConfigFlags::add_opposite(const ConfigField& field, CLI::Option& option) {
@@ -73,7 +74,7 @@ bool ConfigFlags::is_given(const std::string& name) const {
 
 std::string ConfigFlags::text_of(const ConfigField& field) const {
   const std::string& text = texts_.at(field.name);
-  if (!std::holds_alternative<bool RunConfig::*>(field.member)) return text;
+  if (!std::holds_alternative<bool>(default_of(field))) return text;
   const auto opposite = opposites_.find(field.name);
   if (opposite != opposites_.end()) {
     for (const std::string& value : opposite->second->results()) {

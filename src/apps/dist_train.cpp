@@ -14,7 +14,6 @@
 #include "apps/serving.h"
 #include "apps/told_settings.h"
 #include "apps/training.h"
-#include "config/async_momentum.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "dialects/dist_train_progress.h"
@@ -22,6 +21,7 @@
 #include "engine/assemble.h"
 #include "engine/device.h"
 #include "engine/run_directory.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {
@@ -168,7 +168,10 @@ int run_dist_train(const DistTrainCommand& command, const std::vector<std::strin
   const DistTrainFlags flags = command.finished_flags();
   DistTrainTranslation job = translate(flags, find_surroundings(flags));
   // The program has no flag for it.
-  if (const std::string note = adapt_momentum(job.config); !note.empty()) job.notes.push_back(note);
+  const auto is_given = [](const std::string& setting) { return setting != "momentum"; };
+  if (const auto chosen = adapt_to_method(job.config, is_given); !chosen.note.empty()) {
+    job.notes.push_back(chosen.note);
+  }
   if (!flags.data_dir) job.config.data_dir = default_data_dir(job.config.data_dir);
   if (!command.explain) {
     for (const std::string& line : job.opening) fmt::print("{}\n", line);

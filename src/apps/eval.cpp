@@ -16,6 +16,7 @@
 #include "engine/checkpointing.h"
 #include "engine/device.h"
 #include "engine/run_directory.h"
+#include "methods/settings.h"
 #include "report/run_records.h"
 
 namespace cohort {

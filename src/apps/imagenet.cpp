@@ -22,6 +22,7 @@
 #include "engine/device.h"
 #include "engine/run_directory.h"
 #include "launch/environment.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {

@@ -15,6 +15,7 @@
 #include "engine/device.h"
 #include "launch/environment.h"
 #include "launch/lone_job.h"
+#include "methods/method_traits.h"
 #include "methods/update_method.h"
 #include "network/address.h"
 #include "topology/registry.h"
@@ -58,8 +59,9 @@ std::unique_ptr<Job> join_job(RunConfig& config, const JobPlace& place) {
   }
   JobOptions options;
   options.workers = static_cast<int>(config.workers);
-  options.messages = workers_have_own_state(config.method);
-  options.outlives_losses = models_are_averaged(config.method);
+  const MethodTraits& traits = traits_of(config.method);
+  options.messages = traits.own_state;
+  options.outlives_losses = traits.survives_losses;
   options.returns = place.rejoin;
   for (const std::string& address : place.rejoin_at) {
     options.returns_to.push_back(parse_address(address));
@@ -130,20 +132,22 @@ std::unique_ptr<Job> join_servers(RunConfig& config, bool launched) {
 }
 
 void check_method_suits(const RunConfig& config, const Job& job, const std::string& resumed) {
-  if (config.method == "local" && job.size() > 1 && !resumed.empty()) {
+  const MethodTraits& traits = traits_of(config.method);
+  const bool alone = traits.workers == MethodTraits::Workers::kOneAlone;
+  if (alone && job.size() > 1 && !resumed.empty()) {
     throw ConfigError(fmt::format(
-        "the run {0} trains one worker alone (--method local), which cannot change when it is "
+        "the run {0} trains one worker alone (--method {2}), which cannot change when it is "
         "resumed: leave out --workers, or start a run of {1} workers from its weights:\n"
         "  cohort export {0} --which latest -o model.safetensors\n"
         "  cohort train --init model.safetensors --method all-reduce --workers {1} ...",
-        resumed, job.size()));
+        resumed, job.size(), config.method));
   }
-  if (config.method == "local" && job.size() > 1) {
-    throw ConfigError("--method local trains one worker alone, but there are " +
+  if (alone && job.size() > 1) {
+    throw ConfigError("--method " + config.method + " trains one worker alone, but there are " +
                       std::to_string(job.size()) + ": give --method all-reduce");
   }
-  if (config.method == "data-parallel" && job.processes() > 1) {
-    throw ConfigError("--method data-parallel lives in one process, but there are " +
+  if (traits.workers == MethodTraits::Workers::kOneProcess && job.processes() > 1) {
+    throw ConfigError("--method " + config.method + " lives in one process, but there are " +
                       std::to_string(job.processes()) + ": use --method all-reduce");
   }
   // One worker has no neighbours and would never look into the file.
@@ -155,7 +159,7 @@ void check_method_suits(const RunConfig& config, const Job& job, const std::stri
       throw ConfigError(std::string(error.what()) + "; there is one worker, see --workers");
     }
   }
-  if (!keeps_workers_in_step(config.method) && job.processes() > 1) {
+  if (!traits.in_step() && job.processes() > 1) {
     throw ConfigError("--method " + config.method +
                       " has workers that know only the servers: "
                       "start it with cohort launch --servers, or give --servers host:port");

@@ -18,6 +18,8 @@
 #include "launch/local_processes_servers.h"
 #include "launch/mpirun.h"
 #include "launch/supervise.h"
+#include "methods/method_traits.h"
+#include "methods/settings.h"
 #include "methods/update_method.h"
 #include "storage/file.h"
 
@@ -122,8 +124,8 @@ int run_local(const Flags& flags) {
   if (flags.dry_run) return dry_run(job);
   watch_launch_signals();
   LocalSurvival survival;
-  survival.go_on =
-      request.arguments.front() == "train" && models_are_averaged(method_in(request.arguments));
+  survival.go_on = request.arguments.front() == "train" &&
+                   traits_of(method_in(request.arguments)).survives_losses;
   if (flags.restarts && !survival.go_on) throw ConfigError(kNoRestarts);
   // A process with several workers is gone on without.
   const std::int64_t workers = workers_in(request.arguments);
@@ -154,9 +156,11 @@ int run_servers(const Flags& flags) {
                               .arguments = flags.request.arguments,
                               .state_dir = flags.state_dir,
                               .restarts = flags.restarts.value_or(kRestarts)};
-  if (method_in(request.arguments) == "swamp") {
+  const std::string method = method_in(request.arguments);
+  if (traits_of(method).servers == MethodTraits::Servers::kBestModel) {
     if (flags.servers != 1) {
-      throw ConfigError("--method swamp has one server, which keeps the best model: --servers 1");
+      throw ConfigError("--method " + method +
+                        " has one server, which keeps the best model: --servers 1");
     }
     request.server_arguments = serve_best_arguments(request.arguments);
   }

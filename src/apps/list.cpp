@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "data/registry.h"
 #include "launch/job.h"
+#include "methods/settings.h"
 #include "methods/update_method.h"
 #include "models/registry.h"
 #include "optimizers/optimizer.h"
@@ -21,32 +22,68 @@ namespace {
 
 struct Section {
   std::string name;
-  std::vector<std::pair<std::string, std::string>> entries;  // name, description
+  std::vector<nlohmann::json> entries;  // with "name" and "description"
 };
 
 template <class AnyRegistry>
 Section section(std::string name, const AnyRegistry& registry) {
   Section result{std::move(name), {}};
   for (const auto& entry : registry.entries()) {
-    result.entries.emplace_back(entry.name, entry.description);
+    result.entries.push_back({{"name", entry.name}, {"description", entry.description}});
   }
   return result;
 }
 
+nlohmann::json describe(const ConfigField& field) {
+  const SettingValue usual = default_of(field);
+  nlohmann::json entry = {{"name", field.name},
+                          {"description", field.help},
+                          {"group", field.group},
+                          {"default", field_text(RunConfig{}, field)},
+                          {"methods", methods_with(field.name)}};
+  const bool flag = std::holds_alternative<bool>(usual);
+  if (flag || std::holds_alternative<std::string>(usual)) {
+    entry["choices"] = flag ? std::vector<std::string>{"true", "false"} : field.choices;
+  } else {
+    entry["lowest"] = field.low;
+    entry["highest"] = field.high;
+    entry["several"] = std::holds_alternative<std::vector<double>>(usual);
+  }
+  return entry;
+}
+
+// Of all methods; `methods` are those that use a setting, none where all do.
+Section settings_section() {
+  Section result{"settings", {}};
+  for (const ConfigField& field : config_fields()) result.entries.push_back(describe(field));
+  return result;
+}
+
 std::vector<Section> all_sections() {
-  return {section("models", models()),         section("data", data_sets()),
-          section("methods", methods()),       section("optimizers", optimizers()),
-          section("schedules", schedules()),   section("compressors", compressors()),
-          section("topologies", topologies()), section("collectives", collectives()),
-          section("transports", transports()), section("engines", engines())};
+  return {section("models", models()),
+          section("data", data_sets()),
+          section("methods", methods()),
+          section("optimizers", optimizers()),
+          section("schedules", schedules()),
+          section("compressors", compressors()),
+          section("topologies", topologies()),
+          section("collectives", collectives()),
+          section("transports", transports()),
+          section("engines", engines()),
+          settings_section()};
 }
 
 void print_text(const Section& section) {
   std::size_t width = 0;
-  for (const auto& [name, description] : section.entries) width = std::max(width, name.size());
+  const auto text = [](const nlohmann::json& entry, const char* key) {
+    return entry.at(key).get<std::string>();
+  };
+  for (const nlohmann::json& each : section.entries) {
+    width = std::max(width, text(each, "name").size());
+  }
   fmt::print("{}\n", section.name);
-  for (const auto& [name, description] : section.entries) {
-    fmt::print("  {:<{}}  {}\n", name, width, description);
+  for (const nlohmann::json& each : section.entries) {
+    fmt::print("  {:<{}}  {}\n", text(each, "name"), width, text(each, "description"));
   }
 }
 
@@ -58,9 +95,7 @@ void run_list(const std::string& wanted, bool as_json) {
     known.push_back(each.name);
     if (!wanted.empty() && wanted != each.name) continue;
     found = true;
-    for (const auto& [name, description] : each.entries) {
-      document[each.name].push_back({{"name", name}, {"description", description}});
-    }
+    document[each.name] = each.entries;
     if (!as_json) print_text(each);
   }
   if (!found) throw ConfigError(unknown_name("kind", wanted, known));
@@ -70,13 +105,14 @@ void run_list(const std::string& wanted, bool as_json) {
 }  // namespace
 
 void add_list(CLI::App& program, Invocation&) {
-  CLI::App* command = program.add_subcommand("list", "Models, data sets, methods and so on");
+  CLI::App* command =
+      program.add_subcommand("list", "Models, data sets, methods, settings and so on");
   struct Flags {
     std::string kind;
     bool json = false;
   };
   auto flags = std::make_shared<Flags>();
-  command->add_option("kind", flags->kind, "models, data, methods, optimizers, ...; all if absent");
+  command->add_option("kind", flags->kind, "models, data, methods, settings, ...; all if absent");
   command->add_flag("--json", flags->json, "as JSON");
   command->callback([flags] { run_list(flags->kind, flags->json); });
 }

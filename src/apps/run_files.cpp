@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "data/text_sets.h"
 #include "engine/assemble.h"
+#include "methods/settings.h"
 #include "network/identity.h"
 #include "storage/worker_folder.h"
 
@@ -213,6 +214,7 @@ nlohmann::json run_document(const RunConfig& config, const nlohmann::json& asked
   const std::string job = config.rank < 0 ? "" : job_identity(config);
   return {{"id", to_text(random_job_id())},
           {"config", to_json(config)},
+          {"unused", unused_settings(config)},
           {"job", job},
           {"asked", different_settings(asked, to_json(config))},
           {"steps_per_epoch", sample_order(config, *data.train, first).steps_per_epoch()},
@@ -229,6 +231,7 @@ nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
   require_data_of_run(run, document, config, data);
   if (!document.contains("id")) document["id"] = to_text(random_job_id());
   document["config"] = to_json(config);
+  document["unused"] = unused_settings(config);
   document["resumed_by"].push_back(arguments);
   document["host"] = describe_host();
   return document;

@@ -14,6 +14,8 @@
 #include "core/error.h"
 #include "core/repeat_limiter.h"
 #include "engine/run_directory.h"
+#include "methods/method_traits.h"
+#include "methods/settings.h"
 #include "storage/worker_folder.h"
 
 namespace cohort {
@@ -68,6 +70,7 @@ RunDirectory open_server_run(const ServeBestCommand& command, const RunConfig& c
   }
   return RunDirectory::create(command.runs_dir, name, kUnnamedServer,
                               {{"config", to_json(config)},
+                               {"unused", unused_settings(config)},
                                {"job", job_identity(config)},
                                {"command", arguments},
                                {"resumed_by", nlohmann::json::array()},
@@ -83,7 +86,7 @@ double seconds_so_far(const std::filesystem::path& run) {
 
 int serve_best(const ServeBestCommand& command, const std::vector<std::string>& arguments) {
   RunConfig config = command.flags.resolve();
-  if (config.method != "swamp") {
+  if (traits_of(config.method).servers != MethodTraits::Servers::kBestModel) {
     throw ConfigError("cohort serve-best serves --method swamp: give it the workers' flags");
   }
   check_config(config);

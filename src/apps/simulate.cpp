@@ -106,6 +106,7 @@ int run_simulate(const SimulateCommand& command, const std::vector<std::string>&
   RunDirectory run = RunDirectory::create(
       command.runs_dir, command.name, config.model + "-" + config.data,
       {{"config", to_json(config)},
+       {"unused", unused_settings(config)},
        {"steps_per_epoch", simulation.steps_per_epoch()},
        {"command", arguments},
        {"simulated", true},

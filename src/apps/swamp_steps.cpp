@@ -16,6 +16,7 @@
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
 #include "engine/run_directory.h"
+#include "methods/settings.h"
 #include "report/learning_curves.h"
 #include "report/pdf_document.h"
 #include "report/picture.h"

@@ -10,6 +10,7 @@
 #include "core/failpoint.h"
 #include "core/text.h"
 #include "engine/run_directory.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {
@@ -95,7 +96,9 @@ int run_train(const TrainCommand& command, const std::vector<std::string>& argum
   request.resume = folder_to_resume(command);
   request.rejoin = command.rejoin->count() > 0;
   if (!command.rejoin_at.empty()) request.rejoin_at = {command.rejoin_at};
-  request.adapt_momentum = command.resume.empty() && !command.flags.is_set("momentum");
+  if (command.resume.empty()) {
+    request.is_given = [&](const std::string& setting) { return command.flags.is_set(setting); };
+  }
   request.json = command.json;
   request.quiet = command.quiet;
   return train(resolve_config(command, request.resume), request, arguments);

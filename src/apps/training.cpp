@@ -20,7 +20,6 @@
 #include "apps/serving.h"
 #include "apps/swamp_host.h"
 #include "apps/training_progress.h"
-#include "config/async_momentum.h"
 #include "core/error.h"
 #include "core/exit_status.h"
 #include "core/repeat_limiter.h"
@@ -31,7 +30,9 @@
 #include "engine/run_directory.h"
 #include "engine/worker.h"
 #include "launch/job.h"
+#include "methods/method_traits.h"
 #include "methods/server_access.h"
+#include "methods/settings.h"
 #include "metrics/discard_sink.h"
 #include "metrics/run_totals.h"
 #include "metrics/tee_sink.h"
@@ -47,11 +48,21 @@ void make_paths_absolute(RunConfig& config) {
   }
 }
 
+// Whether workers that are not in step wait for each other in their exchange all the same.
+bool waits_in_exchange(const RunConfig& config) {
+  return traits_of(config.method).servers == MethodTraits::Servers::kParameters &&
+         config.server_mode != "async";
+}
+
 class Training {
  public:
   Training(RunConfig& config, const TrainRequest& request,
            const std::vector<std::string>& arguments, Job& job)
-      : config_(config), request_(request), arguments_(arguments), job_(job) {}
+      : config_(config),
+        traits_(traits_of(config.method)),
+        request_(request),
+        arguments_(arguments),
+        job_(job) {}
 
   int run() {
     try {
@@ -110,7 +121,7 @@ class Training {
     setup.enters = request_.rejoin;
     setup.note = say_;
     PauseClock pauses;
-    if (waits_in_exchange(config_.method, config_.server_mode)) setup.pauses = &pauses;
+    if (waits_in_exchange(config_)) setup.pauses = &pauses;
     setup.explain = [this](const std::exception& error) {
       return out_of_memory_text(error, request_.flag_names);
     };
@@ -174,14 +185,14 @@ class Training {
 
   // Where the parameter servers are; those of this process are started here.
   std::optional<ServerAccess> reach_servers() {
-    if (keeps_workers_in_step(config_.method)) return std::nullopt;
+    if (traits_.in_step()) return std::nullopt;
     ServerAccess access;
     access.wait_for_others = request_.wait_for_others;
     access.note = say_;
     access.stop = &stop_requested();
     if (const std::optional<int> own = servers_to_start(config_)) {
       access.job = random_job_id();
-      if (config_.method == "swamp") {
+      if (traits_.servers == MethodTraits::Servers::kBestModel) {
         start_swamp(access.job);
         access.servers = {swamp_->address()};
         return access;
@@ -265,7 +276,7 @@ class Training {
       speaks_for_us(worker) ? train_and_tell(worker) : train_silently(worker);
     } catch (...) {
       // Others that are not asked anything between steps would train on without it.
-      if (!keeps_workers_in_step(config_.method)) request_stop();
+      if (!traits_.in_step()) request_stop();
       throw;
     }
   }
@@ -277,10 +288,10 @@ class Training {
             ? worker_progress(request_, worker.member().rank, worker.order().steps_per_epoch())
             : make_silent_progress();
     // Nobody gathers what workers do that are not in step.
-    const bool records = files_ && !keeps_workers_in_step(config_.method);
+    const bool records = files_ && !traits_.in_step();
     MetricsSink& sink = records ? static_cast<MetricsSink&>(*metrics_) : discard;
     TrainerParts parts = worker.parts(*data_, sink, *progress);
-    if (workers_have_own_models(config_.method)) parts.outlets.dumps = dumps_.get();
+    if (traits_.models != MethodTraits::Models::kOne) parts.outlets.dumps = dumps_.get();
     if (job_.outlives_losses()) {
       parts.take_over = [this, &worker] { return take_over(worker); };
     }
@@ -390,6 +401,7 @@ class Training {
   }
 
   RunConfig& config_;
+  const MethodTraits& traits_;
   const TrainRequest& request_;
   const std::vector<std::string>& arguments_;
   Job& job_;
@@ -416,7 +428,7 @@ class Training {
 };
 
 int train_once(RunConfig config, TrainRequest& request, const std::vector<std::string>& arguments) {
-  const bool alone = !keeps_workers_in_step(config.method);
+  const bool alone = !traits_of(config.method).in_step();
   const bool launched = alone && take_place_from_launcher(config);
   const bool remote = alone && (launched || !servers_to_start(config));
   const std::unique_ptr<Job> job = remote ? join_servers(config, launched)
@@ -425,11 +437,12 @@ int train_once(RunConfig config, TrainRequest& request, const std::vector<std::s
                                                               .process = request.process,
                                                               .rejoin = request.rejoin,
                                                               .rejoin_at = request.rejoin_at});
-  if (request.adapt_momentum) {
-    if (const std::string note = adapt_momentum(config); !note.empty()) {
-      request.notes = {note + "; --momentum sets it"};
+  if (request.is_given) {
+    if (const Adaptation chosen = adapt_to_method(config, request.is_given); !chosen.note.empty()) {
+      request.notes = {chosen.note + "; --" + join(chosen.settings, " and --") +
+                       (chosen.settings.size() == 1 ? " sets it" : " set them")};
     }
-    request.adapt_momentum = false;
+    request.is_given = nullptr;
   }
   const TrainRequest own = remote ? own_request(request, config.rank) : request;
   try {

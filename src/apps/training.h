@@ -23,7 +23,6 @@ struct TrainRequest {
   std::string resume;                  // go on with the run in this folder instead
   bool rejoin = false;                 // this process was lost, and the others go on,
   std::vector<std::string> rejoin_at;  // perhaps at one of these, or else where they met
-  bool adapt_momentum = false;         // nobody named one: the method's own, where it has one
   std::vector<std::string> notes;      // to be said when the run begins
   bool json = false;                   // the summary on standard output
   bool quiet = false;                  // no progress
@@ -35,6 +34,8 @@ struct TrainRequest {
   std::vector<std::string> addresses;
   int processes = 0;
   int process = 0;
+  // Whether the user gave a setting: the method may choose the others. Null: it may not.
+  std::function<bool(const std::string& setting)> is_given;
   // Called once the data are open, for settings that follow from how many there are.
   std::function<void(RunConfig&, const DataSplits&)> complete;
   // Instead of the usual display, and the usual intervals between records and evaluations.

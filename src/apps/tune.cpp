@@ -40,10 +40,13 @@ std::string outcome(const StepsizeTrial& trial) {
 
 std::string describe(const TuneFlags& flags) {
   std::string text = flags.compressor;
-  if (flags.compressor == "top-k" || flags.compressor == "random-k") {
+  const PartTraits& traits = compressors().find(flags.compressor).traits;
+  if (traits.takes("compress-ratio")) {
     text += fmt::format(" that drops {}", flags.compression.ratio);
   }
-  if (flags.compressor == "qsgd") text += fmt::format(" with {} bits", flags.compression.bits);
+  if (traits.takes("quantize-bits")) {
+    text += fmt::format(" with {} bits", flags.compression.bits);
+  }
   return text;
 }
 

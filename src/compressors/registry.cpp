@@ -12,6 +12,7 @@
 #include "compressors/random_k.h"
 #include "compressors/sign.h"
 #include "compressors/top_k.h"
+#include "config/fields.h"
 
 namespace cohort {
 namespace {
@@ -53,20 +54,57 @@ std::unique_ptr<Compressor> make_qsgd(const CompressorOptions& options) {
   return std::make_unique<Qsgd>(options.seed, options.bits, options.biased);
 }
 
+ConfigField ratio_field() {
+  return {"compress-ratio",
+          setting_group::kGossip,
+          &RunConfig::compress_ratio,
+          "top-k, random-k: share of the elements that is dropped",
+          0,
+          0.9999999,
+          {}};
+}
+
+ConfigField bits_field() {
+  return {"quantize-bits",
+          setting_group::kGossip,
+          &RunConfig::quantize_bits,
+          "qsgd: bits of a level",
+          1,
+          16};
+}
+
+ConfigField biased_field() {
+  return {"biased",
+          setting_group::kGossip,
+          &RunConfig::biased,
+          "qsgd, random-k: contracting, not right on average; always so in choco and deep-squeeze",
+          0,
+          0,
+          {}};
+}
+
 }  // namespace
 
 const CompressorRegistry& compressors() {
   static const CompressorRegistry table(
-      "compressor",
-      {
-          {"none", "float32 as it is", make_plain<None>},
-          {"fp16", "half precision, range to 65504", make_plain<Fp16>},
-          {"bf16", "the upper half of float32", make_plain<Bf16>},
-          {"sign", "one bit an element, times the mean magnitude", make_plain<Sign>},
-          {"top-k", "the elements of largest magnitude and their indices", make_top_k},
-          {"random-k", "elements drawn alike by both sides, without indices", make_random_k},
-          {"qsgd", "levels of the norm, rounded at random, 1 to 16 bits", make_qsgd},
-      });
+      "compressor", {
+                        {"none", "float32 as it is", make_plain<None>, {.exact = true}},
+                        {"fp16", "half precision, range to 65504", make_plain<Fp16>},
+                        {"bf16", "the upper half of float32", make_plain<Bf16>},
+                        {"sign", "one bit an element, times the mean magnitude", make_plain<Sign>},
+                        {"top-k",
+                         "the elements of largest magnitude and their indices",
+                         make_top_k,
+                         {{ratio_field()}}},
+                        {"random-k",
+                         "elements drawn alike by both sides, without indices",
+                         make_random_k,
+                         {{ratio_field(), biased_field()}}},
+                        {"qsgd",
+                         "levels of the norm, rounded at random, 1 to 16 bits",
+                         make_qsgd,
+                         {{bits_field(), biased_field()}}},
+                    });
   return table;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compressors/compressor.h"
+#include "config/part_traits.h"
 #include "core/registry.h"
 
 namespace cohort {
@@ -16,7 +17,7 @@ struct CompressorOptions {
                         // making its expectation the vector itself
 };
 
-using CompressorRegistry = Registry<Compressor, const CompressorOptions&>;
+using CompressorRegistry = RegistryWithTraits<PartTraits, Compressor, const CompressorOptions&>;
 
 const CompressorRegistry& compressors();
 

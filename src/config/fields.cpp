@@ -1,16 +1,12 @@
-#include "config/fields_of_methods.h"
-#include "config/run_config.h"
+#include "config/fields.h"
+
+#include <algorithm>
+#include <array>
 
 namespace cohort {
 namespace {
 
-constexpr const char* kWhat = "What to train";
-constexpr const char* kModel = "Model settings";
-constexpr const char* kData = "Data";
-constexpr const char* kOptimizer = "Optimizer";
-constexpr const char* kRate = "Learning rate over time";
-constexpr const char* kStop = "When to stop";
-constexpr const char* kRecord = "Evaluation, records, checkpoints";
+using namespace setting_group;
 
 std::vector<ConfigField> fields_of_the_run() {
   using C = RunConfig;
@@ -41,6 +37,83 @@ std::vector<ConfigField> fields_of_the_run() {
        0,
        {"auto", "contiguous", "channels-last"}},
       {"init", kWhat, &C::init, "safetensors file with the initial weights", 0, 0, {}},
+  };
+}
+
+std::vector<ConfigField> fields_of_workers() {
+  using C = RunConfig;
+  return {
+      {"workers",
+       kWorkers,
+       &C::workers,
+       "replicas that train together; 0: one a process, or a GPU with --engine nccl",
+       0,
+       65536,
+       {}},
+      {"engine",
+       kWorkers,
+       &C::engine,
+       "what carries workers and messages; see `cohort list engines`",
+       0,
+       0,
+       {}},
+      {"world",
+       kWorkers,
+       &C::world,
+       "GPU of each worker, e.g. 0,0,1,1; empty: one each in turn",
+       0,
+       0,
+       {}},
+      {"batch-norm",
+       kWorkers,
+       &C::batch_norm,
+       "statistics: rank 0's, the workers' mean, or synchronised in every pass",
+       0,
+       0,
+       {"rank-0", "mean", "synchronised"}},
+      {"peer-timeout",
+       kWorkers,
+       &C::peer_timeout,
+       "seconds to wait for a worker that lives but does not come",
+       1,
+       1e6,
+       {}},
+
+      {"job",
+       kNetwork,
+       &C::job,
+       "name that all processes of the job know; empty: $COHORT_JOB, else one for all",
+       0,
+       0,
+       {}},
+      {"meet",
+       kNetwork,
+       &C::meet,
+       "--engine tcp: where process 0 listens, host:port; empty: MASTER_ADDR:MASTER_PORT",
+       0,
+       0,
+       {}},
+      {"token-file",
+       kNetwork,
+       &C::token_file,
+       "the job's secret, made by `cohort token`; or set COHORT_TOKEN",
+       0,
+       0,
+       {}},
+      {"tls-dir",
+       kNetwork,
+       &C::tls_dir,
+       "authority.pem, certificate.pem and key.pem of this process",
+       0,
+       0,
+       {}},
+      {"insecure",
+       kNetwork,
+       &C::insecure,
+       "no encryption, also across the network: for private networks alone",
+       0,
+       0,
+       {}},
   };
 }
 
@@ -320,13 +393,6 @@ std::vector<ConfigField> fields_of_training() {
        0,
        0,
        {"test", "validation"}},
-      {"eval-workers",
-       kRecord,
-       &C::eval_workers,
-       "gossip: test every worker's own model too, not only their average",
-       0,
-       0,
-       {}},
       {"record-every", kRecord, &C::record_every, "steps summed up in one record", 1, 1e9, {}},
       {"checkpoint-every",
        kRecord,
@@ -362,10 +428,20 @@ std::vector<ConfigField> fields_of_training() {
 
 }  // namespace
 
-const std::vector<ConfigField>& config_fields() {
+int place_of_group(const std::string& group) {
+  static const std::array<const char*, 12> order = {kWhat,      kWorkers, kServers, kSwamp,
+                                                    kGossip,    kNetwork, kModel,   kData,
+                                                    kOptimizer, kRate,    kStop,    kRecord};
+  const auto found = std::find(order.begin(), order.end(), group);
+  const auto network = std::find(order.begin(), order.end(), std::string(kNetwork));
+  return found == order.end() ? 2 * static_cast<int>(network - order.begin()) - 1
+                              : 2 * static_cast<int>(found - order.begin());
+}
+
+const std::vector<ConfigField>& common_fields() {
   static const std::vector<ConfigField> table = [] {
     std::vector<ConfigField> all = fields_of_the_run();
-    for (const auto& more : {fields_of_methods(), fields_of_training()}) {
+    for (const auto& more : {fields_of_workers(), fields_of_training()}) {
       all.insert(all.end(), more.begin(), more.end());
     }
     return all;

@@ -44,68 +44,59 @@ void check_range(const ConfigField& field, double value) {
                     number_text(field.high) + ", got " + number_text(value));
 }
 
-void assign(RunConfig& config, const ConfigField& field, std::string RunConfig::*member,
-            std::string value) {
-  if (!field.choices.empty() &&
-      std::find(field.choices.begin(), field.choices.end(), value) == field.choices.end()) {
-    throw ConfigError(unknown_name("value for --" + field.name, value, field.choices));
-  }
-  config.*member = std::move(value);
-}
-
-template <class T>
-void assign(RunConfig& config, const ConfigField& field, T RunConfig::*member, T value) {
-  check_range(field, static_cast<double>(value));
-  config.*member = value;
-}
-
-void assign(RunConfig& config, const ConfigField&, bool RunConfig::*member, bool value) {
-  config.*member = value;
-}
-
-void assign(RunConfig& config, const ConfigField& field, std::vector<double> RunConfig::*member,
-            std::vector<double> values) {
-  for (const double value : values) check_range(field, value);
-  config.*member = std::move(values);
-}
-
-template <class T>
-T read_json(const ConfigField& field, const json& value, const char* wanted) {
-  try {
-    if constexpr (std::is_same_v<T, std::int64_t>) {
-      if (!value.is_number_integer()) throw json::type_error::create(302, "", nullptr);
+void check_value(const ConfigField& field, const SettingValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    if (!field.choices.empty() &&
+        std::find(field.choices.begin(), field.choices.end(), *text) == field.choices.end()) {
+      throw ConfigError(unknown_name("value for --" + field.name, *text, field.choices));
     }
-    return value.get<T>();
-  } catch (const json::exception&) {
-    throw ConfigError("'" + field.name + "' needs " + wanted + ", got " + value.dump());
+  } else if (const auto* count = std::get_if<std::int64_t>(&value)) {
+    check_range(field, static_cast<double>(*count));
+  } else if (const auto* number = std::get_if<double>(&value)) {
+    check_range(field, *number);
+  } else if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
+    for (const double each : *numbers) check_range(field, each);
   }
 }
 
-void set_from_json(RunConfig& config, const ConfigField& field, const json& value) {
-  if (const auto* text = std::get_if<std::string RunConfig::*>(&field.member)) {
-    assign(config, field, *text, read_json<std::string>(field, value, "a text"));
-  } else if (const auto* count = std::get_if<std::int64_t RunConfig::*>(&field.member)) {
-    assign(config, field, *count, read_json<std::int64_t>(field, value, "a whole number"));
-  } else if (const auto* number = std::get_if<double RunConfig::*>(&field.member)) {
-    assign(config, field, *number, read_json<double>(field, value, "a number"));
-  } else if (const auto* flag = std::get_if<bool RunConfig::*>(&field.member)) {
-    assign(config, field, *flag, read_json<bool>(field, value, "true or false"));
-  } else {
-    assign(config, field, std::get<std::vector<double> RunConfig::*>(field.member),
-           read_json<std::vector<double>>(field, value, "a list of numbers"));
-  }
+template <class T>
+constexpr const char* kWanted = "a list of numbers";
+template <>
+constexpr const char* kWanted<std::string> = "a text";
+template <>
+constexpr const char* kWanted<std::int64_t> = "a whole number";
+template <>
+constexpr const char* kWanted<double> = "a number";
+template <>
+constexpr const char* kWanted<bool> = "true or false";
+
+// The value in `json`, of the type that the field's default has.
+SettingValue read_json(const ConfigField& field, const json& value) {
+  return std::visit(
+      [&](const auto& usual) -> SettingValue {
+        using T = std::decay_t<decltype(usual)>;
+        try {
+          if constexpr (std::is_same_v<T, std::int64_t>) {
+            if (!value.is_number_integer()) throw json::type_error::create(302, "", nullptr);
+          }
+          return value.get<T>();
+        } catch (const json::exception&) {
+          throw ConfigError("'" + field.name + "' needs " + kWanted<T> + ", got " + value.dump());
+        }
+      },
+      default_of(field));
 }
 
-const ConfigField* find_field(const std::string& name) {
-  for (const ConfigField& field : config_fields()) {
+const ConfigField* find_field(const std::string& name, const std::vector<ConfigField>& fields) {
+  for (const ConfigField& field : fields) {
     if (field.name == name) return &field;
   }
   return nullptr;
 }
 
-std::string unknown_setting(const std::string& key) {
+std::string unknown_setting(const std::string& key, const std::vector<ConfigField>& fields) {
   std::vector<std::string> names;
-  for (const ConfigField& field : config_fields()) names.push_back(field.name);
+  for (const ConfigField& field : fields) names.push_back(field.name);
   const std::string unknown = "unknown setting '" + key + "'";
   if (const std::string ours = same_meaning(key, names); !ours.empty()) {
     return unknown + ": here it is '" + ours + "'";
@@ -129,54 +120,86 @@ json parse_settings(std::string_view text, const std::string& source) {
 
 }  // namespace
 
+SettingValue value_of(const RunConfig& config, const ConfigField& field) {
+  return std::visit(
+      [&](const auto& member) -> SettingValue {
+        if constexpr (std::is_same_v<std::decay_t<decltype(member)>, ConfigField::Own>) {
+          const auto found = config.own.find(field.name);
+          return found == config.own.end() ? member.usual : found->second;
+        } else {
+          return config.*member;
+        }
+      },
+      field.member);
+}
+
+SettingValue default_of(const ConfigField& field) { return value_of(RunConfig{}, field); }
+
+void set_value(RunConfig& config, const ConfigField& field, SettingValue value) {
+  check_value(field, value);
+  std::visit(
+      [&](const auto& member) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(member)>, ConfigField::Own>) {
+          COHORT_CHECK(value.index() == member.usual.index(), "a setting keeps its type");
+          if (value == member.usual) {
+            config.own.erase(field.name);
+          } else {
+            config.own[field.name] = std::move(value);
+          }
+        } else {
+          using T = std::decay_t<decltype(config.*member)>;
+          config.*member = std::get<T>(std::move(value));
+        }
+      },
+      field.member);
+}
+
 void set_field(RunConfig& config, const ConfigField& field, std::string_view text) {
-  if (const auto* word = std::get_if<std::string RunConfig::*>(&field.member)) {
-    assign(config, field, *word, std::string(text));
-  } else if (const auto* count = std::get_if<std::int64_t RunConfig::*>(&field.member)) {
-    assign(config, field, *count, parse_number<std::int64_t>(field, text));
-  } else if (const auto* number = std::get_if<double RunConfig::*>(&field.member)) {
-    assign(config, field, *number, parse_number<double>(field, text));
-  } else if (const auto* flag = std::get_if<bool RunConfig::*>(&field.member)) {
-    assign(config, field, *flag, parse_bool(field, text));
+  SettingValue value = default_of(field);
+  if (auto* word = std::get_if<std::string>(&value)) {
+    *word = text;
+  } else if (auto* count = std::get_if<std::int64_t>(&value)) {
+    *count = parse_number<std::int64_t>(field, text);
+  } else if (auto* number = std::get_if<double>(&value)) {
+    *number = parse_number<double>(field, text);
+  } else if (auto* flag = std::get_if<bool>(&value)) {
+    *flag = parse_bool(field, text);
   } else {
-    std::vector<double> values;
+    auto& numbers = std::get<std::vector<double>>(value);
+    numbers.clear();
     for (const std::string& part : split(text, ',')) {
-      values.push_back(parse_number<double>(field, part));
+      numbers.push_back(parse_number<double>(field, part));
     }
-    assign(config, field, std::get<std::vector<double> RunConfig::*>(field.member), values);
   }
+  set_value(config, field, std::move(value));
 }
 
 std::string field_text(const RunConfig& config, const ConfigField& field) {
   struct Printer {
-    const RunConfig& config;
-    std::string operator()(std::string RunConfig::*member) const { return config.*member; }
-    std::string operator()(std::int64_t RunConfig::*member) const {
-      return std::to_string(config.*member);
-    }
-    std::string operator()(double RunConfig::*member) const { return number_text(config.*member); }
-    std::string operator()(bool RunConfig::*member) const {
-      return config.*member ? "true" : "false";
-    }
-    std::string operator()(std::vector<double> RunConfig::*member) const {
+    std::string operator()(const std::string& text) const { return text; }
+    std::string operator()(std::int64_t count) const { return std::to_string(count); }
+    std::string operator()(double number) const { return number_text(number); }
+    std::string operator()(bool flag) const { return flag ? "true" : "false"; }
+    std::string operator()(const std::vector<double>& numbers) const {
       std::vector<std::string> parts;
-      for (const double value : config.*member) parts.push_back(number_text(value));
+      for (const double each : numbers) parts.push_back(number_text(each));
       return join(parts, ",");
     }
   };
-  return std::visit(Printer{config}, field.member);
+  return std::visit(Printer{}, value_of(config, field));
 }
 
-json to_json(const RunConfig& config) {
+json to_json(const RunConfig& config, const std::vector<ConfigField>& fields) {
   json object = json::object();
-  for (const ConfigField& field : config_fields()) {
-    std::visit([&](auto member) { object[field.name] = config.*member; }, field.member);
+  for (const ConfigField& field : fields) {
+    std::visit([&](const auto& value) { object[field.name] = value; }, value_of(config, field));
   }
   return object;
 }
 
 std::vector<std::string> merge_json(RunConfig& config, std::string_view text,
-                                    const std::string& source) {
+                                    const std::string& source,
+                                    const std::vector<ConfigField>& fields) {
   json document = parse_settings(text, source);
   if (document.is_object() && document.contains("config")) document = json(document["config"]);
   if (!document.is_object()) {
@@ -185,10 +208,10 @@ std::vector<std::string> merge_json(RunConfig& config, std::string_view text,
   RunConfig merged = config;
   std::vector<std::string> names;
   for (const auto& [key, value] : document.items()) {
-    const ConfigField* field = find_field(key);
-    if (field == nullptr) throw ConfigError(source + ": " + unknown_setting(key));
+    const ConfigField* field = find_field(key, fields);
+    if (field == nullptr) throw ConfigError(source + ": " + unknown_setting(key, fields));
     try {
-      set_from_json(merged, *field, value);
+      set_value(merged, *field, read_json(*field, value));
       names.push_back(key);
     } catch (const ConfigError& error) {
       throw ConfigError(source + ": " + error.what());

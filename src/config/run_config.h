@@ -1,12 +1,14 @@
 // Everything that decides the outcome of a run.
 //
-// One flat struct and one table that names each field: the flag, the key in a configuration file,
-// the help text and the permitted values all come from that table (fields.cpp), so that a new
-// setting is one member here and one line there. Names that registries know (models, data sets,
+// One flat struct and tables that name each field: the flag, the key in a configuration file, the
+// help text and the permitted values all come from there. The settings of every run are listed in
+// fields.cpp, those of a method, a compressor or a topology where it is registered
+// (methods/settings.h has all of them in one table). Names that registries know (models, data sets,
 // methods, ...) are checked where the registries are, not here.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -14,6 +16,9 @@
 #include <vector>
 
 namespace cohort {
+
+using SettingValue = std::variant<std::string, std::int64_t, double, bool, std::vector<double>>;
+using SettingValues = std::map<std::string, SettingValue>;  // by the name of the setting
 
 struct RunConfig {
   // What to train
@@ -33,7 +38,7 @@ struct RunConfig {
   std::string bucket = "25";
   double first_bucket = 1;
   std::string batch_norm = "rank-0";
-  std::int64_t average_every = 1;
+  std::int64_t average_every = 0;
   std::int64_t check_replicas = 100;
   double peer_timeout = 600;
 
@@ -164,14 +169,21 @@ struct RunConfig {
   std::int64_t keep_dumps = 200;
   bool dump_drop = false;
 
+  // Settings that a method keeps to itself (own_settings.h), where they differ from the default.
+  SettingValues own;
+
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
 
-// A row of the table of settings.
+// A row of a table of settings.
 struct ConfigField {
+  // A setting without a member of its own: its value is in RunConfig::own.
+  struct Own {
+    SettingValue usual;
+  };
   using Member =
       std::variant<std::string RunConfig::*, std::int64_t RunConfig::*, double RunConfig::*,
-                   bool RunConfig::*, std::vector<double> RunConfig::*>;
+                   bool RunConfig::*, std::vector<double> RunConfig::*, Own>;
 
   std::string name;   // "weight-decay": the flag without its dashes, and the key in a file
   std::string group;  // heading in --help
@@ -179,32 +191,39 @@ struct ConfigField {
   std::string help;
   double low = -1e308;  // numbers: the permitted range, both ends included
   double high = 1e308;
-  std::vector<std::string> choices;  // strings: all permitted values; empty: any
+  std::vector<std::string> choices = {};  // strings: all permitted values; empty: any
+  std::string off = {};                   // the value that is harmless where the setting has no use
 };
 
-const std::vector<ConfigField>& config_fields();
+// The settings that every run has, whatever its method.
+const std::vector<ConfigField>& common_fields();
 
-// Sets one field from what was written after its flag. Throws ConfigError.
+SettingValue value_of(const RunConfig& config, const ConfigField& field);
+SettingValue default_of(const ConfigField& field);
+
+// Throws ConfigError when the value is not permitted. It has the type of the default.
+void set_value(RunConfig& config, const ConfigField& field, SettingValue value);
+
+// The same from what was written after its flag. Throws ConfigError.
 void set_field(RunConfig& config, const ConfigField& field, std::string_view text);
 
 // The field's value as it would be written after its flag.
 std::string field_text(const RunConfig& config, const ConfigField& field);
 
-nlohmann::json to_json(const RunConfig& config);
+nlohmann::json to_json(const RunConfig& config, const std::vector<ConfigField>& fields);
 
-// Overwrites the fields that `text` names. `text` is a JSON object of settings, or a run.json,
-// whose "config" member is taken. `source` names the text in messages. Throws ConfigError on
-// malformed text, unknown keys (suggesting the nearest) and values out of range; then `config` is
-// unchanged. Returns the names of the fields.
+// Overwrites those of `fields` that `text` names. `text` is a JSON object of settings, or a
+// run.json, whose "config" member is taken. `source` names the text in messages. Throws ConfigError
+// on malformed text, unknown keys (suggesting the nearest) and values out of range; then `config`
+// is unchanged. Returns the names of the fields.
 std::vector<std::string> merge_json(RunConfig& config, std::string_view text,
-                                    const std::string& source);
+                                    const std::string& source,
+                                    const std::vector<ConfigField>& fields);
 
-// Families of methods. Gossip: every worker has a model of its own and exchanges with neighbours.
-bool is_gossip(const std::string& method);
-// All workers have the same model and send each other compressed gradients.
-bool compresses_gradients(const std::string& method);
+// Throws ConfigError where `idle`: a setting that nothing would use. `need`: what would.
+void refuse_idle(bool idle, const std::string& flag, const std::string& need);
 
-// Combinations that make no sense, whatever the registries hold. Throws ConfigError.
-void check_config(const RunConfig& config);
+// Combinations of common settings that make no sense. Throws ConfigError.
+void check_common(const RunConfig& config);
 
 }  // namespace cohort

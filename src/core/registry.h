@@ -4,6 +4,9 @@
 // written out by hand: a new entry is one line, and the conformance tests run over the table, so
 // registering a class is also what puts it under test. Explicit tables are greppable and ordered,
 // and no object file is dropped from a static library.
+//
+// An entry may carry traits: what the rest of the program must know of a class without comparing
+// its name (methods/method_traits.h).
 #pragma once
 
 #include <initializer_list>
@@ -18,8 +21,10 @@
 
 namespace cohort {
 
-template <class Interface, class... Args>
-class Registry {
+struct NoTraits {};
+
+template <class Traits, class Interface, class... Args>
+class RegistryWithTraits {
  public:
   using Factory = std::unique_ptr<Interface> (*)(Args...);
 
@@ -27,10 +32,11 @@ class Registry {
     std::string name;
     std::string description;  // one line for `cohort list`
     Factory make;
+    Traits traits = {};
   };
 
   // `kind` is the noun used in messages: "model", "data set", "method".
-  Registry(std::string kind, std::initializer_list<Entry> entries)
+  RegistryWithTraits(std::string kind, std::initializer_list<Entry> entries)
       : kind_(std::move(kind)), entries_(entries) {}
 
   const std::string& kind() const { return kind_; }
@@ -58,5 +64,8 @@ class Registry {
   std::string kind_;
   std::vector<Entry> entries_;
 };
+
+template <class Interface, class... Args>
+using Registry = RegistryWithTraits<NoTraits, Interface, Args...>;
 
 }  // namespace cohort

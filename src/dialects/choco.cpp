@@ -8,6 +8,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "dialects/choco_rate.h"
+#include "methods/method_traits.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {
@@ -122,27 +124,35 @@ class ChocoTranslator {
       config().method = topology == "complete" ? "all-reduce" : "d-psgd";
       if (config().workers == 1) config().method = "local";
     }
-    if (is_gossip(config().method)) {
+    if (uses("topology")) {
       config().topology = topology;
-      config().overlap = config().method != "d-psgd";
+      config().overlap = !found->second.empty();
       if (several_on_node_) {
         note(
             fmt::format("each of the {} GPUs is a worker of the graph; in the original those of a "
                         "node were one",
                         config().workers));
       }
-    } else if (compresses_gradients(config().method) && topology != "complete") {
+    } else if (sends_to_all() && topology != "complete") {
       note("--graph_topology " + flags_.text("graph_topology") + ": with --optimizer " + optimizer +
            " all workers exchange with all, as in the original; there the graph still set the "
            "learning rate's scale (neighbours and itself), which is --lr_scaleup_factor N here");
     }
-    if (config().method == "choco" || config().method == "deep-squeeze") set_stepsize();
-    if (config().method == "choco") config().estimates_start = flags_.text("estimates_start");
-    if (config().method == "sign-sgd") config().majority_vote = flags_.truth("majority_vote");
-    if (flags_.given("local_step") && config().method != "local") {
+    if (uses("consensus-stepsize")) set_stepsize();
+    if (uses("estimates-start")) config().estimates_start = flags_.text("estimates_start");
+    if (uses("majority-vote")) config().majority_vote = flags_.truth("majority_vote");
+    if (flags_.given("local_step") && uses("average-every")) {
       config().average_every = flags_.whole("local_step", 1, kMaxFlag);
     }
   }
+
+  bool uses(const char* setting) { return cohort::uses(config().method, setting); }
+
+  // Whether all workers send each other compressed gradients, whatever the graph.
+  bool sends_to_all() { return traits_of(config().method).own_state && !uses("topology"); }
+
+  // --optimizer sgd and the like: how workers exchange follows from the graph.
+  bool names_no_method() const { return choco_methods().at(flags_.text("optimizer")).empty(); }
 
   std::string find_topology() {
     const std::string written = flags_.text("graph_topology");
@@ -163,21 +173,21 @@ class ChocoTranslator {
   }
 
   void set_compression() {
-    const std::string& method = config().method;
-    const bool compresses = method == "dgc" || (is_gossip(method) && method != "d-psgd");
-    const bool signs = method == "ef-sign" || method == "sign-sgd";
+    const bool signs = sends_to_all() && !uses("compressor");
+    const bool clips = uses("clip-tensor");  // dgc
     const std::string op = choco_compressor(flags_.text("comm_op"));
     if (signs && !op.empty() && op != "sign") {
       throw ConfigError("--optimizer " + flags_.text("optimizer") +
                         " sends signs: leave out --comm_op " + flags_.text("comm_op"));
     }
-    if (method == "dgc") set_dgc();
-    if (method == "dgc" && op != "top-k" && op != "random-k" && op != "qsgd") {
+    if (clips) set_dgc();
+    if (clips && op != "top-k" && op != "random-k" && op != "qsgd") {
       throw ConfigError("--optimizer dgc needs --comm_op compress_top_k, compress_random_k or " +
                         ("quantize_qsgd, not " + (op.empty() ? "None" : flags_.text("comm_op"))) +
                         (op == "sign" ? ": use --optimizer ef_sign_sgd" : ""));
     }
-    if (!compresses || op.empty()) return;
+    // Without a method of its own the original sends whole models.
+    if (!uses("compressor") || names_no_method() || op.empty()) return;
     if (op == "top-k" || op == "random-k") {
       set_sparse(op == "top-k");
     } else if (op == "qsgd") {
@@ -211,8 +221,7 @@ class ChocoTranslator {
     config().compressor = "qsgd";
     config().quantize_bits = flags_.whole("quantize_level", 1, 16);
     config().biased = flags_.truth("is_biased");
-    const bool feeds_back = config().method == "choco" || config().method == "deep-squeeze";
-    if (feeds_back && flags_.given("is_biased") && !config().biased) {
+    if (uses("consensus-stepsize") && flags_.given("is_biased") && !config().biased) {
       note("--is_biased False: what is sent is shrunk all the same; what is fed back would grow");
     }
   }
@@ -331,11 +340,11 @@ class ChocoTranslator {
       throw ConfigError("--clip_grad True needs --clip_grad_val: the longest gradient");
     }
     const double longest = flags_.number("clip_grad_val", 1e-30, 1e30);
-    (config().method == "dgc" ? config().clip_tensor : config().clip_norm) = longest;
+    (uses("clip-tensor") ? config().clip_tensor : config().clip_norm) = longest;
   }
 
   void set_evaluation() {
-    const bool gossip = is_gossip(config().method);
+    const bool gossip = uses("topology");
     const bool fast = flags_.truth("train_fast");
     config().eval_workers = gossip && !fast;
     config().eval_every = flags_.whole("eval_freq", 1, kMaxFlag);

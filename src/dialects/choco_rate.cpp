@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {
@@ -135,7 +136,7 @@ class RateTranslator {
     if (factor.empty()) factor = usual_factor;
     if (factor == "world" || factor == "graph") {
       // Without a graph all workers are neighbours.
-      const bool graph = factor == "graph" && is_gossip(config_.method);
+      const bool graph = factor == "graph" && uses(config_.method, "topology");
       return count_workers("linear", graph ? "graph" : "world");
     }
     const std::optional<double> number = as_number(factor);

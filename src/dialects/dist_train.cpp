@@ -11,6 +11,7 @@
 #include "dialects/dist_train_arguments.h"
 #include "dialects/flag_checks.h"
 #include "dialects/paddle_models.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "config/other_words.h"
 #include "config/run_config.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "dialects/flag_checks.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {

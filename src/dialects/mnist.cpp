@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "dialects/flag_checks.h"
 #include "dialects/host_list.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {

@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "core/text.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {
@@ -36,8 +37,9 @@ std::vector<std::string> native_command(const RunConfig& config,
   for (const ConfigField& field : config_fields()) {
     const std::string text = field_text(config, field);
     if (text == field_text(defaults, field)) continue;
-    if (const auto* member = std::get_if<bool RunConfig::*>(&field.member)) {
-      words.push_back((config.*(*member) ? "--" : "--no-") + field.name);
+    const SettingValue value = value_of(config, field);
+    if (const auto* on = std::get_if<bool>(&value)) {
+      words.push_back((*on ? "--" : "--no-") + field.name);
       continue;
     }
     words.push_back("--" + field.name);

@@ -13,7 +13,9 @@
 #include "engine/device.h"
 #include "engine/generator.h"
 #include "engine/text_settings.h"
+#include "methods/method_traits.h"
 #include "methods/server_access.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {
@@ -97,7 +99,7 @@ OptimizerOptions optimizer_options(const RunConfig& config) {
 
 // Whether every worker goes through the whole training set, in an order of its own.
 bool trains_on_everything(const RunConfig& config) {
-  return config.partition == "all" || config.method == "swamp";
+  return config.partition == "all" || traits_of(config.method).sees_all_data;
 }
 
 StatisticsPolicy statistics_policy(const std::string& name) {
@@ -206,11 +208,14 @@ ReplicaOptions replica_options(const RunConfig& config, const Model& model, at::
 }
 
 std::int64_t batch_of_all(const RunConfig& config, int workers) {
-  return config.batch * config.accumulate * (config.method == "data-parallel" ? 1 : workers);
+  return config.batch * config.accumulate * (traits_of(config.method).splits_batch ? 1 : workers);
 }
 
 std::int64_t validation_size(const RunConfig& config, const Dataset& train) {
-  if (config.method != "swamp" || config.swamp_server != "validated") return 0;
+  if (traits_of(config.method).servers != MethodTraits::Servers::kBestModel ||
+      config.swamp_server != "validated") {
+    return 0;
+  }
   if (config.validation_size * 2 > train.size()) {
     throw ConfigError("--validation-size " + std::to_string(config.validation_size) +
                       " leaves too little to train on: there are " + std::to_string(train.size()) +
@@ -269,7 +274,7 @@ MethodOptions method_options(const RunConfig& config, const Membership& member) 
   options.buckets = bucket_sizes(config);
   options.tune_buckets = config.bucket == "auto";
   options.statistics = statistics_policy(config.batch_norm);
-  options.average_every = config.average_every;
+  options.average_every = steps_between_exchanges(config);
   options.messages = member.messages.get();
   options.gossip = gossip_settings(config);
   options.sparsity_warmup = {config.compress_warmup_epochs, config.compress_warmup_values};
@@ -281,6 +286,7 @@ MethodOptions method_options(const RunConfig& config, const Membership& member) 
                    .pull_probability = config.pull_probability,
                    .crossover_probability = config.crossover_probability,
                    .seed = static_cast<Seed>(config.seed)};
+  options.own = config.own;
   options.compare_every = config.check_replicas;
   options.patience = patience(config);
   return options;
@@ -419,13 +425,15 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   options.checkpoint_every_steps = config.checkpoint_every;
   options.record_every_steps = config.record_every;
   options.dump_every_steps = config.dump_every;
-  options.agree_every_steps = config.average_every;
-  // Gossip waits for neighbours alone, so all are asked now and then only.
-  if (models_are_averaged(config.method)) options.agree_every_seconds = kAgreeEvery_s;
-  options.save_each = workers_have_own_state(config.method);
-  // Also where workers that share a model are on their own for a while.
-  options.average_models =
-      models_are_averaged(config.method) || (options.save_each && config.average_every > 1);
+  const MethodTraits& traits = traits_of(config.method);
+  const bool averaged = traits.models == MethodTraits::Models::kAveraged;
+  const Step between = steps_between_exchanges(config);
+  options.save_each = traits.own_state;
+  // Also where workers that share a model are on their own for a while. They can stop there, too.
+  options.average_models = averaged || (options.save_each && between > 1);
+  options.agree_every_steps = averaged || !options.save_each ? between : 1;
+  // To ask all waits for all: where steps do not, it is done now and then only.
+  if (options.average_models) options.agree_every_seconds = kAgreeEvery_s;
   options.evaluate_each = config.eval_workers;
   options.patience = patience(config);
   options.target_accuracy = config.target_accuracy;

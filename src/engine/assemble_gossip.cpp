@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "engine/assemble.h"
 #include "gossip/stepsize.h"
+#include "methods/method_traits.h"
 
 namespace cohort {
 
@@ -24,9 +25,8 @@ GossipSettings gossip_settings(const RunConfig& config) {
   settings.compression.ratio = config.compress_ratio;
   settings.compression.bits = static_cast<int>(config.quantize_bits);
   // Right on average instead of contracting, it would make what is fed back grow for ever.
-  const bool forgets = config.method == "dcd" || config.method == "ecd" ||
-                       (config.method == "dgc" && config.compressor == "qsgd");
-  settings.compression.biased = config.biased || !forgets;
+  const auto& feeds_back = traits_of(config.method).feeds_back;
+  settings.compression.biased = config.biased || !feeds_back || feeds_back(config);
   if (config.consensus_stepsize != "auto") {
     const char* end = config.consensus_stepsize.data() + config.consensus_stepsize.size();
     const auto parsed = std::from_chars(config.consensus_stepsize.data(), end, settings.stepsize);
@@ -55,15 +55,16 @@ int bits_for(int bits, int dimension, std::int64_t largest_tensor) {
 }  // namespace
 
 void choose_stepsize(RunConfig& config, int workers, std::int64_t largest_tensor) {
-  if (config.consensus_stepsize != "auto" || workers == 1) return;
-  if (config.method != "choco" && config.method != "deep-squeeze") return;
+  using Stepsize = MethodTraits::Stepsize;
+  const Stepsize rule = traits_of(config.method).stepsize;
+  if (rule == Stepsize::kNone || config.consensus_stepsize != "auto" || workers == 1) return;
   const GossipSettings settings = gossip_settings(config);
   const auto topology = make_topology(settings, workers);
-  if (config.method == "deep-squeeze") {
-    if (config.compressor != "none") {
-      throw ConfigError(
-          "--method deep-squeeze with a compressor needs a --consensus-stepsize: for sign 0.01 was "
-          "published");
+  if (rule == Stepsize::kOneUncompressed) {
+    if (!compressors().find(config.compressor).traits.exact) {
+      throw ConfigError("--method " + config.method +
+                        " with a compressor needs a --consensus-stepsize: for sign 0.01 was "
+                        "published");
     }
     config.consensus_stepsize = "1";
     return;

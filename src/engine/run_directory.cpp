@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "methods/settings.h"
 #include "metrics/json_lines_sink.h"
 #include "storage/file.h"
 #include "storage/folder.h"

@@ -16,6 +16,8 @@
 #include "engine/loss_watch.h"
 #include "engine/training_step.h"
 #include "methods/flat_model.h"
+#include "methods/method_traits.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {
@@ -50,7 +52,7 @@ class Simulation::Implementation {
  public:
   Implementation(const RunConfig& config, const DataSplits& data)
       : config_(config), data_(data), size_(static_cast<int>(config.workers)) {
-    if (!models_are_averaged(config.method)) {
+    if (traits_of(config.method).models != MethodTraits::Models::kAveraged) {
       throw ConfigError(
           "cohort simulate is for gossip: give --method choco, d-psgd, dcd, ecd or "
           "deep-squeeze, not " +
@@ -167,7 +169,7 @@ class Simulation::Implementation {
   void take_step(Step step) {
     std::vector<SampleRef> all;
     if (order_) order_->batch(step, all);
-    const bool exchanges = (step + 1) % config_.average_every == 0;
+    const bool exchanges = (step + 1) % steps_between_exchanges(config_) == 0;
     for_all([&](Seat& seat, Rank rank, SimulatedWorker& worker) {
       train(seat, rank, worker, step, all);
       if (!exchanges) return;

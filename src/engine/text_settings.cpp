@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "data/text_sets.h"
 #include "engine/assemble.h"
+#include "methods/method_traits.h"
 
 namespace cohort {
 namespace {
@@ -30,10 +31,10 @@ TextRequest text_request(const RunConfig& config) {
 }
 
 void check_text_settings(const RunConfig& config) {
-  if (config.method == "swamp") {
-    throw ConfigError(
-        "--method swamp compares models on single samples, which a text has not; use another "
-        "--method, see `cohort list methods`");
+  if (traits_of(config.method).servers == MethodTraits::Servers::kBestModel) {
+    throw ConfigError("--method " + config.method +
+                      " compares models on single samples, which a text has not; use another "
+                      "--method, see `cohort list methods`");
   }
   if (config.partition != "none") {
     throw ConfigError("--partition " + config.partition +

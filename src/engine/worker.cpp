@@ -108,7 +108,7 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
                const WorkerSetup& setup)
     : member_(member),
       patience_(patience(config)),
-      in_step_(keeps_workers_in_step(config.method)),
+      traits_(traits_of(config.method)),
       model_(build_model(config, *data.train, initial_weights(member))),
       order_(sample_order(
           config, *data.train, place_of(member),
@@ -117,13 +117,13 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
       schedule_(build_schedule(config, order_, member.rank)) {
   check_partition(config, member.size, setup.resume);
   options_.watched_classes = data.train->class_names().size();
-  options_.may_drift = workers_have_own_state(config.method);
+  options_.may_drift = traits_.own_state;
   pauses_ = setup.pauses;
   options_.step.pauses = member.rank == 0 ? nullptr : setup.pauses;
   if (member.rank == 0 && !config.init.empty() && setup.resume == nullptr) {
     notes_ = initialize_from(config.init, *model_);
   }
-  if (models_are_averaged(config.method) && member.size > 1) {
+  if (traits_.models == MethodTraits::Models::kAveraged && member.size > 1) {
     if (std::string remark = remark_on(config.topology, member.size); !remark.empty()) {
       notes_.push_back("note: " + std::move(remark));
     }
@@ -152,7 +152,7 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
 Worker::~Worker() = default;
 
 WorkerGroup Worker::group() {
-  if (member_.size == 1 || !in_step_) return WorkerGroup(*member_.activity);
+  if (member_.size == 1 || !traits_.in_step()) return WorkerGroup(*member_.activity);
   return {*member_.control, *member_.activity, patience_, member_.living};
 }
 
@@ -179,7 +179,7 @@ TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progres
           .order = order_,
           .outlets = {.metrics = &metrics, .progress = &progress},
           .group = group(),
-          .arrivals = member_.size == 1 || !in_step_ ? nullptr : &arrivals_,
+          .arrivals = member_.size == 1 || !traits_.in_step() ? nullptr : &arrivals_,
           .server_log = server_log_.get(),
           .pauses = pauses_,
           .traffic = [this] { return traffic(); },
@@ -205,7 +205,7 @@ void check_workers(const RunConfig& config, const DataSplits& data, int workers,
     const SampleOrder order = sample_order(config, *data.train, place);
     build_schedule(config, order, rank);
   }
-  if (models_are_averaged(config.method) && workers > 1) {
+  if (traits_of(config.method).models == MethodTraits::Models::kAveraged && workers > 1) {
     const GossipSettings settings = gossip_settings(config);
     make_gossip_node(settings, 0, make_topology(settings, workers), {{0, 1}});
   }

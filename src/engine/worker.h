@@ -16,6 +16,7 @@
 #include "engine/assemble.h"
 #include "engine/trainer.h"
 #include "methods/arrival_log.h"
+#include "methods/method_traits.h"
 
 namespace cohort {
 
@@ -75,7 +76,7 @@ class Worker {
  private:
   Membership& member_;
   std::chrono::nanoseconds patience_;
-  bool in_step_;  // with the other workers
+  const MethodTraits& traits_;
   ArrivalLog arrivals_;
   std::unique_ptr<ServerLog> server_log_;
   PauseClock* pauses_ = nullptr;

@@ -2,10 +2,12 @@
 
 #include <optional>
 
+#include "config/fields.h"
 #include "core/error.h"
 #include "methods/bucket_exchange.h"
 #include "methods/bucket_tuner.h"
 #include "methods/replica_comparison.h"
+#include "methods/shared_settings.h"
 #include "methods/statistics.h"
 
 namespace cohort {
@@ -161,6 +163,27 @@ class AllReduce final : public UpdateMethod {
 
 std::unique_ptr<UpdateMethod> make_all_reduce(const MethodOptions& options) {
   return std::make_unique<AllReduce>(options);
+}
+
+MethodTraits all_reduce_traits() {
+  return {.settings = {
+              {"bucket",
+               setting_group::kWorkers,
+               &RunConfig::bucket,
+               "all-reduce: MiB of gradients sent at once; auto: measure and pick",
+               0,
+               0,
+               {}},
+              {"first-bucket",
+               setting_group::kWorkers,
+               &RunConfig::first_bucket,
+               "all-reduce: MiB of the first, so that sending begins early",
+               0.001,
+               1e6,
+               {}},
+              average_every_field(),
+              check_replicas_field(),
+          }};
 }
 
 }  // namespace cohort

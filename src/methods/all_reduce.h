@@ -21,5 +21,6 @@
 namespace cohort {
 
 std::unique_ptr<UpdateMethod> make_all_reduce(const MethodOptions& options);
+MethodTraits all_reduce_traits();
 
 }  // namespace cohort

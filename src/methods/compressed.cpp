@@ -158,12 +158,12 @@ std::unique_ptr<UpdateMethod> make_sign_sgd(const MethodOptions& options) {
 
 std::unique_ptr<UpdateMethod> make_dgc(const MethodOptions& options) {
   MethodOptions own = options;
-  const std::string& compressor = options.gossip.compressor;
-  own.mask_momentum = options.mask_momentum && (compressor == "top-k" || compressor == "random-k");
+  const PartTraits& compressor = compressors().find(options.gossip.compressor).traits;
+  own.mask_momentum = options.mask_momentum && compressor.takes("compress-ratio");
   return std::make_unique<Compressed>(
       own, [](const MethodOptions& o, const Replica&, const std::vector<Range>& tensors) {
         auto codec = make_mean_codec(o, tensors, o.gossip.compressor);
-        if (o.gossip.compressor == "qsgd") return codec;
+        if (compressors().find(o.gossip.compressor).traits.takes("quantize-bits")) return codec;
         return feed_errors_back(std::move(codec), size_of(tensors));
       });
 }

@@ -36,4 +36,9 @@ std::unique_ptr<UpdateMethod> make_sign_sgd(const MethodOptions& options);
 std::unique_ptr<UpdateMethod> make_dgc(const MethodOptions& options);
 std::unique_ptr<UpdateMethod> make_power_sgd(const MethodOptions& options);
 
+MethodTraits ef_sign_traits();
+MethodTraits sign_sgd_traits();
+MethodTraits dgc_traits();
+MethodTraits power_sgd_traits();
+
 }  // namespace cohort

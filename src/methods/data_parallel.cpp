@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "methods/bucket_exchange.h"
 #include "methods/replica_comparison.h"
+#include "methods/shared_settings.h"
 #include "methods/statistics.h"
 
 namespace cohort {
@@ -55,6 +56,12 @@ class DataParallel final : public UpdateMethod {
 
 std::unique_ptr<UpdateMethod> make_data_parallel(const MethodOptions& options) {
   return std::make_unique<DataParallel>(options);
+}
+
+MethodTraits data_parallel_traits() {
+  return {.workers = MethodTraits::Workers::kOneProcess,
+          .splits_batch = true,
+          .settings = {check_replicas_field()}};
 }
 
 }  // namespace cohort

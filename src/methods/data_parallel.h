@@ -14,5 +14,6 @@
 namespace cohort {
 
 std::unique_ptr<UpdateMethod> make_data_parallel(const MethodOptions& options);
+MethodTraits data_parallel_traits();
 
 }  // namespace cohort

@@ -122,7 +122,7 @@ class Gossip final : public UpdateMethod {
     if (std::isfinite(arena_norm(replica.parameters()))) return;
     throw RunError("the parameters became infinite at step " + std::to_string(step + 1) +
                    ": training diverged; lower --lr" +
-                   (options_.gossip.compressor == "none"
+                   (compressors().find(options_.gossip.compressor).traits.exact
                         ? std::string()
                         : ", lower --consensus-stepsize where the method has one, or send more: " +
                               std::string("--compressor ") + options_.gossip.compressor +

@@ -18,4 +18,10 @@ namespace cohort {
 
 std::unique_ptr<UpdateMethod> make_gossip(const MethodOptions& options);
 
+MethodTraits d_psgd_traits();
+MethodTraits choco_traits();
+MethodTraits dcd_traits();
+MethodTraits ecd_traits();
+MethodTraits deep_squeeze_traits();
+
 }  // namespace cohort

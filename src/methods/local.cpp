@@ -14,4 +14,6 @@ std::unique_ptr<UpdateMethod> make_local(const MethodOptions& options) {
   return std::make_unique<Local>();
 }
 
+MethodTraits local_traits() { return {.workers = MethodTraits::Workers::kOneAlone}; }
+
 }  // namespace cohort

@@ -20,5 +20,6 @@ class Local final : public UpdateMethod {
 };
 
 std::unique_ptr<UpdateMethod> make_local(const MethodOptions& options);
+MethodTraits local_traits();
 
 }  // namespace cohort

@@ -20,6 +20,7 @@
 namespace cohort {
 
 std::unique_ptr<UpdateMethod> make_server_method(const MethodOptions& options);
+MethodTraits server_traits();
 
 // What the servers of a replica's model are told, one for each; fills in what follows from it.
 std::vector<JobSpec> server_specs(const Replica& replica, const ServerAccess& access,

@@ -22,5 +22,6 @@
 namespace cohort {
 
 std::unique_ptr<UpdateMethod> make_swamp(const MethodOptions& options);
+MethodTraits swamp_traits();
 
 }  // namespace cohort

@@ -20,6 +20,7 @@
 #include "gossip/settings.h"
 #include "methods/arrival_log.h"
 #include "methods/buckets.h"
+#include "methods/method_traits.h"
 #include "methods/replica.h"
 #include "methods/state_visitor.h"
 
@@ -138,6 +139,7 @@ struct MethodOptions {
   bool majority_vote = false;   // sign-sgd
   std::int64_t power_rank = 4;  // power-sgd
   SwampTrials swamp = {};
+  SettingValues own = {};  // RunConfig::own: what the method declares and reads itself
   Step compare_every = 0;  // steps between comparisons of the replicas; 0: never
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a rank that is late
 
@@ -146,23 +148,7 @@ struct MethodOptions {
   }
 };
 
-// Whether the workers of a method take every step together, so that all may be asked something
-// between two steps. Others are asked nothing: each goes its own way.
-bool keeps_workers_in_step(std::string_view method);
-
-// Whether such workers, not in step, wait for each other in their exchange all the same.
-bool waits_in_exchange(std::string_view method, std::string_view server_mode);
-
-// Whether the workers' models are different ones, so that each is worth looking at.
-bool workers_have_own_models(std::string_view method);
-
-// Whether they are meant to be averaged: gossip, whose workers keep in step all the same.
-bool models_are_averaged(std::string_view method);
-
-// Whether workers remember different things, so that a checkpoint must hold each one's.
-bool workers_have_own_state(std::string_view method);
-
-using MethodRegistry = Registry<UpdateMethod, const MethodOptions&>;
+using MethodRegistry = RegistryWithTraits<MethodTraits, UpdateMethod, const MethodOptions&>;
 const MethodRegistry& methods();
 
 }  // namespace cohort

@@ -1,7 +1,7 @@
 #include "report/run_differences.h"
 
 #include <algorithm>
-#include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
@@ -19,60 +19,11 @@ constexpr std::string_view kNotOfTraining[] = {
     "eval-batch", "dump-every",  "eval-every",    "threads",      "engine",   "checkpoint-every",
     "servers",    "dump-folder", "loader-threads"};
 
-using Names = std::vector<std::string_view>;
-
-// The methods that have any use for a setting; empty: all have.
-const Names& methods_with(const std::string& setting) {
-  static const Names all;
-  static const Names servers = {"parameter-server"};
-  static const Names swamp = {"swamp"};
-  static const Names gossip = {"d-psgd", "choco", "dcd", "ecd", "deep-squeeze"};
-  static const Names consensus = {"choco", "deep-squeeze"};
-  static const Names compressing = {"d-psgd", "choco", "dcd", "ecd", "deep-squeeze", "dgc"};
-  static const Names dgc = {"dgc"};
-  static const Names equal_replicas = {"all-reduce", "data-parallel", "ef-sign",
-                                       "sign-sgd",   "dgc",           "power-sgd"};
-  static const std::map<std::string_view, const Names*> table = {
-      {"server-mode", &servers},
-      {"staleness", &servers},
-      {"backup-workers", &servers},
-      {"delay-compensation", &servers},
-      {"sharding", &servers},
-      {"wire", &servers},
-      {"replay-window", &servers},
-      {"swamp-server", &swamp},
-      {"free-trial-steps", &swamp},
-      {"pull-probability", &swamp},
-      {"crossover-probability", &swamp},
-      {"validation-size", &swamp},
-      {"swamp-hysteresis", &swamp},
-      {"check-samples", &swamp},
-      {"topology", &gossip},
-      {"topology-degree", &gossip},
-      {"topology-file", &gossip},
-      {"overlap", &gossip},
-      {"eval-workers", &gossip},
-      {"consensus-stepsize", &consensus},
-      {"estimates-start", &consensus},
-      {"compressor", &compressing},
-      {"compress-ratio", &compressing},
-      {"quantize-bits", &compressing},
-      {"biased", &compressing},
-      {"mask-momentum", &dgc},
-      {"clip-tensor", &dgc},
-      {"compress-warmup-epochs", &dgc},
-      {"compress-warmup-values", &dgc},
-      {"check-replicas", &equal_replicas},
-  };
-  const auto found = table.find(setting);
-  return found == table.end() ? all : *found->second;
-}
-
+// Whether the setting did something in the run, as its run.json says.
 bool matters(const RunRecords& run, const std::string& setting) {
-  const Names& methods = methods_with(setting);
-  const std::string method = run.setting("method");
-  return methods.empty() || method.empty() ||
-         std::find(methods.begin(), methods.end(), method) != methods.end();
+  const auto unused = run.description.find("unused");
+  return unused == run.description.end() || !unused->is_array() ||
+         std::find(unused->begin(), unused->end(), setting) == unused->end();
 }
 
 template <std::size_t count>

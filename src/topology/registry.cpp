@@ -1,5 +1,6 @@
 #include "topology/registry.h"
 
+#include "config/fields.h"
 #include "core/error.h"
 #include "topology/complete.h"
 #include "topology/edge_list.h"
@@ -53,6 +54,21 @@ std::unique_ptr<Topology> edges(const TopologyOptions& options) {
   return make_edge_list(options.size, options.file);
 }
 
+ConfigField degree_field() {
+  return {"topology-degree",
+          setting_group::kGossip,
+          &RunConfig::topology_degree,
+          "random-regular: neighbours of each worker; 0: its own choice",
+          0,
+          65536,
+          {}};
+}
+
+ConfigField file_field() {
+  return {"topology-file", setting_group::kGossip, &RunConfig::topology_file,
+          "edges: file of lines `i j [weight]`"};
+}
+
 }  // namespace
 
 const TopologyRegistry& topologies() {
@@ -72,8 +88,14 @@ const TopologyRegistry& topologies() {
           {"exponential", "those 1, 2, 4, ... away", of_size<make_exponential>},
           {"one-peer-exponential", "each step another power of two away; one message",
            of_size<make<OnePeerExponential>>},
-          {"random-regular", "every rank with the same number of random others", random_regular},
-          {"edges", "a graph from a file of lines `i j` or `i j weight`", edges},
+          {"random-regular",
+           "every rank with the same number of random others",
+           random_regular,
+           {{degree_field()}}},
+          {"edges",
+           "a graph from a file of lines `i j` or `i j weight`",
+           edges,
+           {.settings = {file_field()}, .needs = "topology-file"}},
       });
   return table;
 }

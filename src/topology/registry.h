@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "config/part_traits.h"
 #include "core/registry.h"
 #include "topology/topology.h"
 
@@ -17,7 +18,7 @@ struct TopologyOptions {
 
 // A topology that does not exist for the options throws ConfigError, which says for which numbers
 // it does; so does a degree or a file given to one that has no use for it.
-using TopologyRegistry = Registry<Topology, const TopologyOptions&>;
+using TopologyRegistry = RegistryWithTraits<PartTraits, Topology, const TopologyOptions&>;
 
 const TopologyRegistry& topologies();
 

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "dialects/imagenet.h"
 #include "dialects/native_command.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "methods/settings.h"
+
 namespace cohort {
 namespace {
 
@@ -38,21 +40,20 @@ TEST(NativeCommand, GivesBackTheSameConfiguration) {
   for (const ConfigField& field : config_fields()) {
     RunConfig config;
     struct Change {
-      RunConfig& config;
       const ConfigField& field;
-      void operator()(std::string RunConfig::*member) const {
-        config.*member = field.choices.empty() ? "a b'c" : field.choices.back();
+      SettingValue operator()(const std::string&) const {
+        return field.choices.empty() ? "a b'c" : field.choices.back();
       }
-      void operator()(std::int64_t RunConfig::*member) const { config.*member += 1; }
-      void operator()(double RunConfig::*member) const {
-        config.*member = field.low < 0.1 ? 0.123456789012345 : field.low * 1.1;
+      SettingValue operator()(std::int64_t value) const { return value + 1; }
+      SettingValue operator()(double) const {
+        return field.low < 0.1 ? 0.123456789012345 : field.low * 1.1;
       }
-      void operator()(bool RunConfig::*member) const { config.*member = !(config.*member); }
-      void operator()(std::vector<double> RunConfig::*member) const {
-        config.*member = {1, std::min(2.5, field.high), 1e-9};
+      SettingValue operator()(bool value) const { return !value; }
+      SettingValue operator()(const std::vector<double>&) const {
+        return std::vector<double>{1, std::min(2.5, field.high), 1e-9};
       }
     };
-    std::visit(Change{config, field}, field.member);
+    set_value(config, field, std::visit(Change{field}, default_of(field)));
     const Words words = native_command(config);
     ASSERT_GE(words.size(), 3U) << field.name;
     const bool off = words[2] == "--no-" + field.name;

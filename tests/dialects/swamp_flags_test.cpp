@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "dialects/swamp.h"
 #include "dialects/swamp_progress.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "methods/settings.h"
 #include "storage/storage_fixture.h"
 
 namespace cohort::test {

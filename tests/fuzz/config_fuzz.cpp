@@ -10,13 +10,15 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   cohort::RunConfig config;
   try {
-    cohort::merge_json(config, {reinterpret_cast<const char*>(data), size}, "fuzz");
+    cohort::merge_json(config, {reinterpret_cast<const char*>(data), size}, "fuzz",
+                       cohort::common_fields());
   } catch (const cohort::ConfigError&) {
     return 0;
   }
   // What was accepted survives being written and read.
   cohort::RunConfig back;
-  cohort::merge_json(back, cohort::to_json(config).dump(), "fuzz");
+  cohort::merge_json(back, cohort::to_json(config, cohort::common_fields()).dump(), "fuzz",
+                     cohort::common_fields());
   if (!(back == config)) __builtin_trap();
   return 0;
 }

@@ -44,7 +44,7 @@ std::vector<at::Tensor> train(const Plan& run) {
     options.average_every = run.every;
     options.compare_every = 1;
     options.power_rank = run.power_rank;
-    if (models_are_averaged(run.method)) options.compare_every = 0;
+    if (traits_of(run.method).models == MethodTraits::Models::kAveraged) options.compare_every = 0;
     const auto method = methods().make(run.method, options);
     struct Leaving {  // as the engine does when a rank fails
       ~Leaving() {
@@ -73,7 +73,7 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
 TEST(GossipMethod, AloneIsLocalTrainingBitForBit) {
   const at::Tensor local = train({.method = "local", .ranks = 1})[0];
   for (const std::string& method : methods().names()) {
-    if (!workers_have_own_state(method)) continue;
+    if (!traits_of(method).own_state) continue;
     EXPECT_TRUE(train({.method = method, .ranks = 1})[0].equal(local)) << method;
   }
 }

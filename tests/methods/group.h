@@ -12,6 +12,8 @@
 #include "methods/tiny_model.h"
 #include "methods/update_method.h"
 #include "serving/server_group.h"
+#include "swamp/swamp_group.h"
+#include "transport/in_process.h"
 #include "transport/rank_threads.h"
 
 namespace cohort {
@@ -20,7 +22,8 @@ struct Channels {
   explicit Channels(int ranks)
       : size(ranks),
         control(make_shared_memory_group(ranks)),
-        gradients(make_shared_memory_group(ranks)) {}
+        gradients(make_shared_memory_group(ranks)),
+        messages(make_in_process_group(ranks)) {}
 
   MethodOptions options(Rank rank) {
     MethodOptions made;
@@ -28,6 +31,7 @@ struct Channels {
     made.size = size;
     made.control = control[static_cast<std::size_t>(rank)].get();
     made.gradients = gradients[static_cast<std::size_t>(rank)].get();
+    made.messages = messages[static_cast<std::size_t>(rank)].get();
     made.patience = std::chrono::seconds(60);
     return made;
   }
@@ -47,7 +51,22 @@ struct Channels {
     }
     made.servers = &access;
   }
+  // For methods whose server keeps the best model.
+  void serve_best(MethodOptions& made) {
+    const std::lock_guard lock(mutex);
+    if (!best_models) {
+      best_models = std::make_unique<SwampGroup>();
+      best_models->options.workers = size;
+      best_models->start();
+      const SwampClientOptions client = best_models->client(0, {});
+      access.servers = {client.server};
+      access.job = client.job;
+      access.swamp = {.workers = size, .policy = "latest"};
+    }
+    made.servers = &access;
+  }
   void leave(Rank rank, const std::string& reason) {
+    messages[static_cast<std::size_t>(rank)]->close();
     control[static_cast<std::size_t>(rank)]->leave(reason);
     gradients[static_cast<std::size_t>(rank)]->leave(reason);
   }
@@ -55,8 +74,10 @@ struct Channels {
   int size;
   std::vector<std::unique_ptr<Collectives>> control;
   std::vector<std::unique_ptr<Collectives>> gradients;
-  std::mutex mutex;  // guards the making of the two below
+  std::vector<std::unique_ptr<Transport>> messages;
+  std::mutex mutex;  // guards the making of those below
   std::unique_ptr<ServerGroup> servers;
+  std::unique_ptr<SwampGroup> best_models;
   ServerAccess access;
 };
 

@@ -23,7 +23,8 @@ std::vector<std::string> methods_for_groups() {
   std::erase(names, "local");
   // What is promised here is about replicas that learn the same.
   std::erase_if(names, [](const std::string& name) {
-    return workers_have_own_models(name) || workers_have_own_state(name);
+    const MethodTraits& traits = traits_of(name);
+    return traits.models != MethodTraits::Models::kOne || traits.own_state;
   });
   return names;
 }
@@ -71,7 +72,7 @@ Outcome train(const std::string& method, const Settings& settings,
     options.buckets = settings.buckets;
     options.tune_buckets = settings.tune;
     options.compare_every = 1;
-    if (!keeps_workers_in_step(method)) channels.serve(options, settings.replica, 0.1);
+    if (!traits_of(method).in_step()) channels.serve(options, settings.replica, 0.1);
     const auto made = methods().make(method, options);
     made->start(replica);
     for (Step step = 0; step < settings.steps; ++step) {
@@ -153,7 +154,7 @@ TEST_P(InAGroup, TakesTheExactMeanStep) {
     replica.parameters().fill_(64);
     MethodOptions options = channels.options(rank);
     options.buckets = {.first_bytes = 40, .bytes = 160};
-    if (!keeps_workers_in_step(GetParam())) {
+    if (!traits_of(GetParam()).in_step()) {
       channels.serve(options, {.optimizer_options = {.momentum = 0}}, 0.5);
     }
     const auto method = methods().make(GetParam(), options);
@@ -230,7 +231,7 @@ TEST_P(InAGroup, FollowsTheGradientsHoweverThePassesDiffer) {
 }
 
 TEST_P(InAGroup, GradientAccumulationSendsOnce) {
-  if (!keeps_workers_in_step(GetParam())) GTEST_SKIP() << "its bytes do not go by collectives";
+  if (!traits_of(GetParam()).in_step()) GTEST_SKIP() << "its bytes do not go by collectives";
   Settings settings{.ranks = 2, .steps = 6, .buckets = {.first_bytes = 64, .bytes = 512}};
   const auto once = train<TinyModel>(GetParam(), settings).sent;
   settings.passes = 4;
@@ -239,7 +240,7 @@ TEST_P(InAGroup, GradientAccumulationSendsOnce) {
 }
 
 TEST_P(InAGroup, ARankThatFailsInItsStepEndsTheOthersWithItsReason) {
-  if (!keeps_workers_in_step(GetParam())) GTEST_SKIP() << "the others go on without it";
+  if (!traits_of(GetParam()).in_step()) GTEST_SKIP() << "the others go on without it";
   const auto start = Clock::now();
   const auto fail = [](TinyModel&, Rank rank, Step step, std::size_t) {
     if (rank == 1 && step == 3) throw RunError("rank 1 has had enough");
@@ -254,7 +255,7 @@ TEST_P(InAGroup, ARankThatFailsInItsStepEndsTheOthersWithItsReason) {
 }
 
 TEST_P(InAGroup, RefusesRanksWithAnotherModel) {
-  if (!keeps_workers_in_step(GetParam())) GTEST_SKIP() << "the first to come is in the right";
+  if (!traits_of(GetParam()).in_step()) GTEST_SKIP() << "the first to come is in the right";
   Channels channels(2);
   run_ranks(2, [&](Rank rank) {
     std::unique_ptr<Model> model = std::make_unique<TinyModel>();

@@ -7,14 +7,12 @@
 // the momentum is lowered until both together are the usual one.
 #pragma once
 
-#include <string>
-
-#include "config/run_config.h"
+#include "methods/method_traits.h"
 
 namespace cohort {
 
-// Lowers config.momentum if updates are asynchronous. Returns a line that says so; empty: nothing
-// was changed. `config.workers` is known.
-std::string adapt_momentum(RunConfig& config);
+// MethodTraits::adapt of parameter servers: lowers a momentum that nobody gave if updates are
+// asynchronous.
+Adaptation adapt_momentum(RunConfig& config, const IsGiven& is_given);
 
 }  // namespace cohort

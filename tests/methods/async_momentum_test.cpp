@@ -1,12 +1,18 @@
-#include "config/async_momentum.h"
+#include "methods/async_momentum.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {
 
 using testing::HasSubstr;
+
+std::string adapt(RunConfig& config, const std::string& given = "") {
+  return adapt_to_method(config, [&](const std::string& setting) { return setting == given; }).note;
+}
 
 RunConfig asynchronous(int workers) {
   RunConfig config;
@@ -22,7 +28,7 @@ TEST(AsyncMomentum, MakesTheUsualOneTogetherWithThatOfAsynchrony) {
     for (const char* mode : {"async", "ssp"}) {
       RunConfig config = asynchronous(workers);
       config.server_mode = mode;
-      EXPECT_THAT(adapt_momentum(config), HasSubstr("instead of 0.9"));
+      EXPECT_THAT(adapt(config), HasSubstr("instead of 0.9"));
       EXPECT_DOUBLE_EQ(config.momentum, momentum) << workers;
     }
   }
@@ -31,7 +37,7 @@ TEST(AsyncMomentum, MakesTheUsualOneTogetherWithThatOfAsynchrony) {
 TEST(AsyncMomentum, LeavesEverythingElseAlone) {
   const auto unchanged = [](RunConfig config) {
     const RunConfig before = config;
-    EXPECT_EQ(adapt_momentum(config), "");
+    EXPECT_EQ(adapt(config), "");
     EXPECT_EQ(config, before);
   };
   unchanged(asynchronous(1));
@@ -50,6 +56,8 @@ TEST(AsyncMomentum, LeavesEverythingElseAlone) {
   config = asynchronous(2);
   config.momentum = 0;
   unchanged(config);
+  config = asynchronous(2);
+  EXPECT_EQ(adapt(config, "momentum"), "");
 }
 
 }  // namespace

@@ -1,0 +1,196 @@
+#include "methods/settings.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "compressors/registry.h"
+#include "config/fields.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "methods/update_method.h"
+#include "topology/registry.h"
+
+namespace cohort {
+namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool lists(const std::vector<ConfigField>& fields, const std::string& setting) {
+  return std::any_of(fields.begin(), fields.end(),
+                     [&](const ConfigField& field) { return field.name == setting; });
+}
+
+// The names of the entries that list the setting.
+template <class AnyRegistry>
+std::vector<std::string> entries_with(const AnyRegistry& registry, const std::string& setting) {
+  std::vector<std::string> names;
+  for (const auto& entry : registry.entries()) {
+    if (lists(entry.traits.settings, setting)) names.push_back(entry.name);
+  }
+  return names;
+}
+
+// The settings of parts that are chosen by another setting.
+struct PartSettings {
+  std::string chosen_by;
+  std::vector<std::string> parts;  // that list it; empty: no part does
+};
+
+PartSettings parts_with(const std::string& setting) {
+  if (auto names = entries_with(compressors(), setting); !names.empty()) {
+    return {"compressor", std::move(names)};
+  }
+  return {"topology", entries_with(topologies(), setting)};
+}
+
+std::string chosen_part(const RunConfig& config, const PartSettings& settings) {
+  return settings.chosen_by == "compressor" ? config.compressor : config.topology;
+}
+
+template <class AnyRegistry>
+void add_fields(std::vector<ConfigField>& all, const AnyRegistry& registry) {
+  for (const auto& entry : registry.entries()) {
+    for (const ConfigField& field : entry.traits.settings) {
+      if (!lists(all, field.name)) all.push_back(field);
+    }
+  }
+}
+
+// "a, b or c"
+std::string alternatives(const std::vector<std::string>& names) {
+  if (names.size() == 1) return names[0];
+  return join({names.begin(), names.end() - 1}, ", ") + " or " + names.back();
+}
+
+bool is_set(const RunConfig& config, const ConfigField& field) {
+  const std::string text = field_text(config, field);
+  return text != field_text(RunConfig{}, field) && (field.off.empty() || text != field.off);
+}
+
+// The flag by which the field was set to what it is.
+std::string flag_of(const RunConfig& config, const ConfigField& field) {
+  const SettingValue value = value_of(config, field);
+  const bool* on = std::get_if<bool>(&value);
+  return on != nullptr && !*on ? "no-" + field.name : field.name;
+}
+
+// What would have to be chosen for the setting to do something; empty: it does.
+std::string need_of(const RunConfig& config, const std::string& setting) {
+  const auto users = methods_with(setting);
+  if (!users.empty() && !contains(users, config.method)) return "--method " + alternatives(users);
+  const PartSettings settings = parts_with(setting);
+  if (settings.parts.empty() || contains(settings.parts, chosen_part(config, settings))) return "";
+  return "--" + settings.chosen_by + " " + alternatives(settings.parts);
+}
+
+void refuse_unused(const RunConfig& config, const ConfigField& field) {
+  if (!is_set(config, field)) return;
+  const std::string need = need_of(config, field.name);
+  refuse_idle(!need.empty(), flag_of(config, field), need);
+}
+
+// What the chosen compressor or topology cannot do without.
+void require_given(const RunConfig& config, const std::string& flag, const std::string& part,
+                   const PartTraits& traits) {
+  if (traits.needs.empty() || !uses(config.method, flag)) return;
+  for (const ConfigField& field : traits.settings) {
+    if (field.name != traits.needs || is_set(config, field)) continue;
+    throw ConfigError("--" + flag + " " + part + " needs --" + field.name + ": " +
+                      field.help.substr(field.help.find(": ") + 2));
+  }
+}
+
+void check_parts(const RunConfig& config) {
+  for (const auto& entry : topologies().entries()) {
+    if (entry.name == config.topology) {
+      require_given(config, "topology", entry.name, entry.traits);
+    }
+  }
+  if (config.lr_scale_by == "graph" && !uses(config.method, "topology")) {
+    throw ConfigError("--lr-scale-by graph counts neighbours, which --method " + config.method +
+                      " has not: use world");
+  }
+}
+
+}  // namespace
+
+const MethodTraits& traits_of(std::string_view method) { return methods().find(method).traits; }
+
+const std::vector<ConfigField>& config_fields() {
+  static const std::vector<ConfigField> table = [] {
+    std::vector<ConfigField> all = common_fields();
+    add_fields(all, methods());
+    add_fields(all, topologies());
+    add_fields(all, compressors());
+    std::stable_sort(all.begin(), all.end(), [](const ConfigField& a, const ConfigField& b) {
+      return place_of_group(a.group) < place_of_group(b.group);
+    });
+    return all;
+  }();
+  return table;
+}
+
+nlohmann::json to_json(const RunConfig& config) { return to_json(config, config_fields()); }
+
+std::vector<std::string> merge_json(RunConfig& config, std::string_view text,
+                                    const std::string& source) {
+  return merge_json(config, text, source, config_fields());
+}
+
+std::vector<std::string> methods_with(const std::string& setting) {
+  const PartSettings settings = parts_with(setting);
+  return entries_with(methods(), settings.parts.empty() ? setting : settings.chosen_by);
+}
+
+bool uses(const std::string& method, const std::string& setting) {
+  const auto users = methods_with(setting);
+  return users.empty() || contains(users, method);
+}
+
+std::vector<std::string> unused_settings(const RunConfig& config) {
+  std::vector<std::string> names;
+  for (const ConfigField& field : config_fields()) {
+    if (!need_of(config, field.name).empty()) names.push_back(field.name);
+  }
+  return names;
+}
+
+std::int64_t steps_between_exchanges(const RunConfig& config) {
+  return config.average_every > 0 ? config.average_every : traits_of(config.method).average_every;
+}
+
+RunConfig with_method(RunConfig config, const std::string& method) {
+  config.method = method;
+  for (const ConfigField& field : config_fields()) {
+    if (!uses(method, field.name) && is_set(config, field)) {
+      set_value(config, field, default_of(field));
+    }
+  }
+  return config;
+}
+
+Adaptation adapt_to_method(RunConfig& config, const IsGiven& is_given) {
+  const MethodTraits& traits = traits_of(config.method);
+  return traits.adapt ? traits.adapt(config, is_given) : Adaptation{};
+}
+
+void check_config(const RunConfig& config) {
+  const MethodTraits& traits = traits_of(config.method);
+  RunConfig copy = config;
+  for (const ConfigField& field : config_fields()) {
+    set_value(copy, field, value_of(config, field));  // dialects set members without asking
+    refuse_unused(config, field);
+  }
+  if (!traits.in_step() && config.batch_norm != RunConfig{}.batch_norm) {
+    throw ConfigError("--batch-norm " + config.batch_norm +
+                      " needs workers that keep in step, which --method " + config.method +
+                      "'s do not: leave it out");
+  }
+  check_parts(config);
+  if (traits.check) traits.check(config);
+  check_common(config);
+}
+
+}  // namespace cohort
