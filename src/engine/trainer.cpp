@@ -45,7 +45,7 @@ Trainer::Trainer(const TrainerParts& parts, const TrainerOptions& options)
               .may_drift = options.may_drift,
               .steps_per_epoch = parts.order.steps_per_epoch(),
               .total_steps = options.total_steps}),
-      traffic_(parts.traffic) {
+      traffic_(parts.traffic, parts.message_traffic) {
   outcome_.text = as_text(parts_.train) != nullptr;
 }
 
@@ -160,7 +160,7 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
     parts_.method.drain(parts_.replica);
   }
   record_steps();
-  traffic_.turn_to(TrafficPurpose::kFinish);
+  traffic_.turn_to(TrafficPurpose::kFinish, TrafficBook::Messages::kForPurpose);
   bool interrupted = stopping_ && done_ < options_.total_steps;
   parts_.method.finish(parts_.replica, interrupted ? Ending::kInterrupted : Ending::kComplete);
   parts_.method.settle(parts_.replica);
@@ -344,6 +344,8 @@ void Trainer::evaluate_each() {
 }
 
 std::vector<WorkerState> Trainer::gather_workers() {
+  const TrafficBook::Scope scope(traffic_, TrafficPurpose::kCheckpoint,
+                                 TrafficBook::Messages::kForPurpose);
   const WorkerState for_lost =
       parts_.group.is_first() ? pack_newcomer(parts_.replica, parts_.method) : WorkerState{};
   return gather_states(pack_worker(parts_.replica, parts_.method), for_lost, *parts_.messages,
@@ -352,6 +354,8 @@ std::vector<WorkerState> Trainer::gather_workers() {
 
 void Trainer::restore_workers() {
   if (!options_.save_each || parts_.group.alone()) return;
+  const TrafficBook::Scope scope(traffic_, TrafficPurpose::kStart,
+                                 TrafficBook::Messages::kForPurpose);
   unpack_worker(
       scatter_states(std::move(states_), *parts_.messages, deadline_in(options_.patience)),
       parts_.replica, parts_.method, done_);

@@ -53,12 +53,14 @@ struct TrainerParts {
   const SampleOrder& order;       // one batch of it is one step
   TrainerOutlets outlets;
   WorkerGroup group = {};
-  ArrivalLog* arrivals = nullptr;              // which the method writes too; may be null
-  ServerLog* server_log = nullptr;             // likewise
-  PauseClock* pauses = nullptr;                // likewise: of evaluations that others wait for
-  std::function<Traffic()> traffic = nullptr;  // of this worker so far
-  bool has_links = false;                      // traffic() knows what they carried
-  Transport* messages = nullptr;               // between workers, of gossip
+  ArrivalLog* arrivals = nullptr;   // which the method writes too; may be null
+  ServerLog* server_log = nullptr;  // likewise
+  PauseClock* pauses = nullptr;     // likewise: of evaluations that others wait for
+  // The bytes of this worker so far, but for those of messages between two ranks; and these.
+  std::function<Traffic()> traffic = nullptr;
+  std::function<Traffic()> message_traffic = nullptr;
+  bool has_links = false;         // traffic() knows what they carried
+  Transport* messages = nullptr;  // between workers, of gossip
   // Asked once, when the first worker is lost and this one tells of all from now on: with what.
   std::function<TrainerOutlets()> take_over = nullptr;
 };

@@ -106,7 +106,8 @@ void Trainer::note_lost(const std::vector<Rank>& joined) {
 }
 
 void Trainer::welcome(const std::vector<Rank>& joined) {
-  const TrafficBook::Scope scope(traffic_, TrafficPurpose::kStart);
+  const TrafficBook::Scope scope(traffic_, TrafficPurpose::kStart,
+                                 TrafficBook::Messages::kForPurpose);
   for (const Rank rank : joined) parts_.method.welcome(parts_.replica, rank);
   if (tells()) {
     const nlohmann::json document = {{"step", done_},           {"recorded", recorded_},

@@ -156,11 +156,12 @@ WorkerGroup Worker::group() {
   return {*member_.control, *member_.activity, patience_, member_.living};
 }
 
-Traffic Worker::traffic() const {
+Traffic Worker::traffic() const { return traffic_without_messages() + member_.message_traffic(); }
+
+Traffic Worker::traffic_without_messages() const {
   if (server_log_) return server_log_->traffic();
   if (member_.size == 1) return {};
-  Traffic all =
-      member_.control->traffic() + member_.gradients->traffic() + member_.message_traffic();
+  Traffic all = member_.control->traffic() + member_.gradients->traffic();
   if (member_.links) {
     const Traffic links = member_.links->read();
     all.wire_sent = links.wire_sent;
@@ -182,7 +183,8 @@ TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progres
           .arrivals = member_.size == 1 || !traits_.in_step() ? nullptr : &arrivals_,
           .server_log = server_log_.get(),
           .pauses = pauses_,
-          .traffic = [this] { return traffic(); },
+          .traffic = [this] { return traffic_without_messages(); },
+          .message_traffic = [this] { return member_.message_traffic(); },
           .has_links = server_log_ != nullptr || member_.links != nullptr,
           .messages = member_.messages.get()};
 }

@@ -65,8 +65,10 @@ class Worker {
   const TrainerOptions& options() const { return options_; }
   ArrivalLog& arrivals() { return arrivals_; }
   WorkerGroup group();
-  // Between this worker and all others, or its servers, so far.
+  // Between this worker and all others, or its servers, so far; and of that all but messages
+  // between two ranks.
   Traffic traffic() const;
+  Traffic traffic_without_messages() const;
   // What --init left at its random start or had too much: lines for the user.
   const std::vector<std::string>& notes() const { return notes_; }
 
