@@ -4,6 +4,7 @@
 #include "methods/gossip_method.h"
 #include "methods/local.h"
 #include "methods/server_method.h"
+#include "methods/slow_mo.h"
 #include "methods/swamp_method.h"
 #include "methods/update_method.h"
 
@@ -18,6 +19,8 @@ const MethodRegistry& methods() {
            make_data_parallel, data_parallel_traits()},
           {"all-reduce", "gradients averaged while backward runs, every rank updates",
            make_all_reduce, all_reduce_traits()},
+          {"slow-mo", "local steps, then momentum over their average", make_slow_mo,
+           slow_mo_traits()},
           {"parameter-server", "servers keep the parameters: sync, async or bounded",
            make_server_method, server_traits()},
           {"d-psgd", "gossip: models mixed with the neighbours' models", make_gossip,
