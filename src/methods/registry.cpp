@@ -1,6 +1,7 @@
 #include "methods/all_reduce.h"
 #include "methods/compressed.h"
 #include "methods/data_parallel.h"
+#include "methods/diloco.h"
 #include "methods/gossip_method.h"
 #include "methods/local.h"
 #include "methods/server_method.h"
@@ -21,6 +22,8 @@ const MethodRegistry& methods() {
            make_all_reduce, all_reduce_traits()},
           {"slow-mo", "local steps, then momentum over their average", make_slow_mo,
            slow_mo_traits()},
+          {"diloco", "many local steps of AdamW, then one Nesterov step over all", make_diloco,
+           diloco_traits()},
           {"parameter-server", "servers keep the parameters: sync, async or bounded",
            make_server_method, server_traits()},
           {"d-psgd", "gossip: models mixed with the neighbours' models", make_gossip,
