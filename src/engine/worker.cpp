@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
+#include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,10 +16,12 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "engine/checkpointing.h"
 #include "methods/bucket_exchange.h"
 #include "methods/server_access.h"
 #include "methods/server_log.h"
+#include "methods/settings.h"
 #include "topology/registry.h"
 
 namespace cohort {
@@ -127,6 +130,14 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
     if (std::string remark = remark_on(config.topology, member.size); !remark.empty()) {
       notes_.push_back("note: " + std::move(remark));
     }
+  }
+  const Step between = steps_between_exchanges(config);
+  if (member.size > 1 && options_.total_steps < between) {
+    notes_.push_back(
+        fmt::format("warning: the workers' models never meet before the end: the run has {} steps, "
+                    "and --method "
+                    "{} exchanges every {}; lower --average-every",
+                    with_commas(options_.total_steps), config.method, with_commas(between)));
   }
   replica_ = std::make_unique<Replica>(
       *model_, replica_options(config, *model_, worker_device(config, place_of(member))));

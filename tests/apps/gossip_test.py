@@ -100,6 +100,13 @@ class Trouble(ProgramTest):
         (self.folder / "edges.txt").write_text("# nobody to talk to\n")
         self.cohort("train", *changed(PLAIN, iterations=2), *alone, "edges.txt", "--quiet")
 
+    def test_workers_that_never_exchange_are_named(self):
+        said = self.cohort("train", *PLAIN, "--method", "diloco", "--workers", 2, "--batch",
+                           12).stderr
+        self.assertIn("the run has 50 steps, and --method diloco exchanges every 500", said)
+        said = self.cohort("train", *PLAIN, *DILOCO, "--workers", 2).stderr
+        self.assertNotIn("never meet", said)
+
     def test_divergence_is_said_with_what_to_lower(self):
         said = self.cohort("train", *changed(PLAIN, lr=30, iterations=400), "--workers", 4,
                            *CHOCO[:-2], "--batch", 12, status=1).stderr

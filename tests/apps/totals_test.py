@@ -95,7 +95,8 @@ class Agreement(ProgramTest):
             with self.subTest(method=method):
                 runs[method], shown = self.on_a_terminal(
                     method, *SETTINGS, "--method", method, "--workers", workers,
-                    *(["--compressor", "top-k"] if method == "dgc" else []))
+                    *{"dgc": ["--compressor", "top-k"],
+                      "diloco": ["--average-every", "50"]}.get(method, []))
                 steps = self.metrics(runs[method], "step")
                 self.assertEqual(set(by_rank(steps)), set(range(workers)))
                 self.check_line(shown, steps)
