@@ -84,6 +84,20 @@ double seconds_so_far(const std::filesystem::path& run) {
   return static_cast<double>(seconds);
 }
 
+// What decides how models are judged, so that the workers must have it, too.
+nlohmann::json settings_of_judging(const RunConfig& config) {
+  const nlohmann::json all = to_json(config);
+  nlohmann::json told = nlohmann::json::object();
+  for (const char* name :
+       {"model", "depth", "widen", "growth", "data", "image-size", "synthetic-shape",
+        "synthetic-classes", "train-size", "test-size", "seed", "swamp-server", "swamp-hysteresis",
+        "validation-size", "check-samples"}) {
+    told[name] = all.at(name);
+  }
+  if (config.workers > 0) told["workers"] = config.workers;
+  return told;
+}
+
 int serve_best(const ServeBestCommand& command, const std::vector<std::string>& arguments) {
   RunConfig config = command.flags.resolve();
   if (traits_of(config.method).servers != MethodTraits::Servers::kBestModel) {
@@ -117,6 +131,7 @@ int serve_best(const ServeBestCommand& command, const std::vector<std::string>& 
       find_credentials(config.token_file, config.tls_dir, config.insecure);
   server.listener.runtime_folder = runtime_folder();
   server.state_dir = command.state_dir;
+  server.told = settings_of_judging(config).dump();
   server.workers = static_cast<int>(config.workers);
   server.idle_exit = std::chrono::milliseconds(static_cast<std::int64_t>(command.idle_exit * 1e3));
   server.log = limit_repeats([&](const std::string& line) {

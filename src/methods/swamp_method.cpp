@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/random.h"
@@ -124,6 +125,15 @@ class Swamp final : public UpdateMethod {
       if (verdict->kind == VerdictKind::kAccepted) version_ = std::max(version_, verdict->version);
       const bool newest = verdict->sequence == offered_;
       if (trusts_verdicts_ && newest && std::isfinite(verdict->loss)) score_ = verdict->loss;
+      if (verdict->kind == VerdictKind::kRefused) note_refusal(verdict->reason);
+    }
+  }
+
+  // Once: the server may say the same of every model.
+  void note_refusal(const std::string& reason) {
+    if (!std::exchange(refusal_noted_, true) && options_.note) {
+      options_.note("warning: the server refused a model of worker " +
+                    std::to_string(options_.rank) + ": " + reason);
     }
   }
 
@@ -153,6 +163,7 @@ class Swamp final : public UpdateMethod {
 
   MethodOptions options_;
   bool trusts_verdicts_ = false;
+  bool refusal_noted_ = false;
   std::int64_t trained_ = 0;  // batches since the last probe
   bool changed_ = false;      // the model is another than the one offered or pulled last
   double score_ = std::numeric_limits<double>::infinity();

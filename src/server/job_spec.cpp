@@ -361,15 +361,8 @@ std::string differences_from_told(const std::string& told, const JobSpec& spec) 
   const json settings = parse_json(told, kMaxSpecDepth);
   json all = flat_settings(spec);
   all.update(parsed_settings(spec));
-  json expected = json::object();
-  json given = json::object();
-  for (const auto& [name, value] : settings.items()) {
-    if (!all.contains(name)) continue;
-    expected[name] = value;
-    given[name] = all[name];
-  }
-  return join(differing_settings(expected, given,
-                                 "where server " + std::to_string(spec.server) + " was started"),
+  return join(differences_from_told(settings, all,
+                                    "where server " + std::to_string(spec.server) + " was started"),
               "; ");
 }
 

@@ -23,4 +23,16 @@ std::vector<std::string> differing_settings(const json& first, const json& other
   return found;
 }
 
+std::vector<std::string> differences_from_told(const json& told, const json& other,
+                                               const std::string& where) {
+  json expected = json::object();
+  json given = json::object();
+  for (const auto& [name, value] : told.items()) {
+    if (!other.contains(name)) continue;
+    expected[name] = value;
+    given[name] = other[name];
+  }
+  return differing_settings(expected, given, where);
+}
+
 }  // namespace cohort

@@ -13,4 +13,9 @@ std::vector<std::string> differing_settings(const nlohmann::json& first,
                                             const nlohmann::json& other,
                                             const std::string& where = "at the others");
 
+// The same for those members of `told` that `other` has.
+std::vector<std::string> differences_from_told(const nlohmann::json& told,
+                                               const nlohmann::json& other,
+                                               const std::string& where);
+
 }  // namespace cohort

@@ -78,6 +78,7 @@ struct SwampServerSettings {
   std::chrono::nanoseconds late_start = std::chrono::seconds(30);
   // An acceptance that could not be written is tried again so often, then refused.
   int persist_tries = 10;
+  std::string told = {};      // differences_from_told() of swamp_spec.h
   PolicyOptions policy = {};  // its hysteresis comes from the job
   Seed seed = 0;              // for lineage and incarnations: another at every start
 };

@@ -60,6 +60,7 @@ bool BestModelServer::State::accept_spec(SwampConnection connection, Rank worker
     auto given = std::make_unique<SwampSpec>(swamp_spec_from(text));
     if (worker < 0 || worker >= given->workers) {
       wrong = "there is no " + named(worker) + " in a swamp of " + std::to_string(given->workers);
+    } else if (wrong = differences_from_told(settings.told, *given); !wrong.empty()) {
     } else if (spec) {
       wrong = differences(*spec, *given);
     } else {

@@ -68,6 +68,7 @@ class SwampServer::Implementation final : private SwampServerPorts {
     }
     SwampServerSettings settings;
     settings.keeps_state = folder_ != nullptr;
+    settings.told = options_.told;
     settings.idle_exit = options_.idle_exit;
     settings.evict_after = options_.evict_after;
     settings.late_start = options_.late_start;

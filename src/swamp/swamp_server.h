@@ -24,6 +24,7 @@ namespace cohort {
 struct SwampServerOptions {
   ListenerOptions listener;
   std::filesystem::path state_dir = {};  // empty: nothing survives a restart
+  std::string told = {};                 // what every worker's job must have: swamp_spec.h
   int workers = 0;                       // ranks from here on are refused; 0: the first worker says
   std::chrono::nanoseconds idle_exit = std::chrono::minutes(10);  // without any worker
   std::chrono::nanoseconds evict_after = std::chrono::milliseconds(2500);

@@ -26,6 +26,15 @@ json parsed_settings(const std::string& text) {
   return settings;
 }
 
+// By the names of the flags, which the further settings have too: each is named once.
+json flat(const SwampSpec& spec) {
+  json all = parsed_settings(spec.settings);
+  all["workers"] = spec.workers;
+  all["swamp-server"] = spec.policy;
+  all["swamp-hysteresis"] = spec.hysteresis;
+  return all;
+}
+
 void require_sound(const SwampSpec& spec) {
   if (spec.workers < 1 || spec.workers > kMaxSwampWorkers) {
     throw PeerError("a swamp of " + std::to_string(spec.workers) + " workers; it can have 1 to " +
@@ -88,18 +97,17 @@ SwampSpec swamp_spec_from(const std::string& text) {
 }
 
 std::string differences(const SwampSpec& first, const SwampSpec& other) {
-  // By the names of the flags, which the further settings have too: each is named once.
-  const auto flat = [](const SwampSpec& spec) {
-    json all = parsed_settings(spec.settings);
-    all["workers"] = spec.workers;
-    all["swamp-server"] = spec.policy;
-    all["swamp-hysteresis"] = spec.hysteresis;
-    return all;
-  };
   const std::vector<std::string> found = differing_settings(flat(first), flat(other));
   if (!found.empty() || first.values == other.values) return join(found, "; ");
   return "the models are of " + std::to_string(other.values) + " values here and of " +
          std::to_string(first.values) + " at the others";
+}
+
+std::string differences_from_told(const std::string& told, const SwampSpec& spec) {
+  if (told.empty()) return {};
+  return join(differences_from_told(parse_json(told, kMaxSpecDepth), flat(spec),
+                                    "where the server was started"),
+              "; ");
 }
 
 }  // namespace cohort

@@ -29,4 +29,8 @@ SwampSpec swamp_spec_from(const std::string& text);
 // empty when nothing does.
 std::string differences(const SwampSpec& first, const SwampSpec& other);
 
+// Where a worker's job is not what the server was told when it was started: `told` is a JSON object
+// of settings by their names, empty for none. For people; empty where they agree.
+std::string differences_from_told(const std::string& told, const SwampSpec& spec);
+
 }  // namespace cohort
