@@ -12,12 +12,21 @@ constexpr std::string_view kFirst[] = {
     "method",      "workers", "swamp-server", "pull-probability", "crossover-probability",
     "server-mode", "model",   "data",         "optimizer",        "lr",
     "batch",       "epochs"};
-constexpr std::string_view kNotOfTraining[] = {
-    "name",       "runs-dir",    "data-dir",      "job",          "job-name", "job-root-dir",
-    "meet",       "world",       "rank",          "token-file",   "tls-dir",  "insecure",
-    "init",       "keep",        "keep-dumps",    "record-every", "listen",   "peer-timeout",
-    "eval-batch", "dump-every",  "eval-every",    "threads",      "engine",   "checkpoint-every",
-    "servers",    "dump-folder", "loader-threads"};
+constexpr std::string_view kNotOfTraining[] = {"name",        "runs-dir",      "data-dir",
+                                               "job",         "job-name",      "job-root-dir",
+                                               "meet",        "world",         "rank",
+                                               "token-file",  "tls-dir",       "insecure",
+                                               "keep",        "keep-dumps",    "record-every",
+                                               "listen",      "peer-timeout",  "eval-batch",
+                                               "dump-every",  "eval-every",    "checkpoint-every",
+                                               "dump-folder", "loader-threads"};
+
+// As it is shown: of servers that have addresses how many they are.
+std::string shown_setting(const RunRecords& run, const std::string& name) {
+  const std::string text = run.asked_setting(name);
+  if (name != "servers" || text.find(':') == std::string::npos) return text;
+  return std::to_string(1 + std::count(text.begin(), text.end(), ','));
+}
 
 // Whether the setting did something in the run, as its run.json says.
 bool matters(const RunRecords& run, const std::string& setting) {
@@ -52,8 +61,8 @@ std::vector<Difference> differing_settings(const std::vector<RunRecords>& runs) 
     Difference difference{name, {}};
     std::set<std::string> values;
     for (const RunRecords& run : runs) {
-      if (run.config.contains(name)) values.insert(run.asked_setting(name));
-      difference.values.push_back(matters(run, name) ? run.asked_setting(name) : "");
+      if (run.config.contains(name)) values.insert(shown_setting(run, name));
+      difference.values.push_back(matters(run, name) ? shown_setting(run, name) : "");
     }
     const bool anybody = std::any_of(difference.values.begin(), difference.values.end(),
                                      [](const std::string& value) { return !value.empty(); });

@@ -226,6 +226,17 @@ TEST(Differences, AreSettingsOfTrainingWithMoreThanOneValue) {
   EXPECT_THAT(names, ElementsAre("method", "batch", "seed"));
 }
 
+// A start from other weights is no repetition, and speeds of other engines are not averaged.
+TEST(Differences, AreInInitialWeightsAndInWhatDecidesTheSpeed) {
+  std::vector<RunRecords> runs(2);
+  runs[0].config = {{"init", ""}, {"engine", "threads"}, {"threads", 1}, {"servers", "2"}};
+  runs[1].config = {
+      {"init", "a.safetensors"}, {"engine", "tcp"}, {"threads", 2}, {"servers", "a:1,b:1"}};
+  std::vector<std::string> names;
+  for (const Difference& difference : differing_settings(runs)) names.push_back(difference.name);
+  EXPECT_THAT(names, ElementsAre("engine", "init", "threads"));
+}
+
 TEST(Differences, ShowSettingsOfAMethodOnlyWhereItHasThem) {
   const std::map<std::string, std::vector<std::string>> unused = {
       {"parameter-server", {"consensus-stepsize"}},

@@ -132,6 +132,7 @@ class ReportTest(unittest.TestCase):
         words = " ".join(pages)
         for text in ("What was run", "Results", "Conclusion", "cohort train --name run-3", "97.00"):
             self.assertIn(text, words)
+        self.assertLess(words.index("Conclusion"), words.index("Results"))
 
     def test_a_pdf_is_drawn_in_lines_with_its_fonts_inside(self):
         self.write("a.pdf", *self.several(2))
