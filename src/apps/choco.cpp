@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "dialects/choco_progress.h"
+#include "dialects/flag_names.h"
 #include "dialects/native_command.h"
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
@@ -206,15 +207,18 @@ void check_resumable(const fs::path& run, RunConfig config) {
   }
   const RunConfig before = read_run_config(run);
   const std::vector<std::string>& free = changeable_on_resume();
+  std::vector<std::string> changed;
   for (const ConfigField& field : config_fields()) {
     const std::string was = field_text(before, field);
     if (was == field_text(config, field)) continue;
     if (std::find(free.begin(), free.end(), field.name) != free.end()) continue;
-    throw ConfigError(fmt::format(
-        "--resume {}: that run has our setting {} as '{}', these flags make it '{}'; give it the "
-        "flags it was begun with",
-        run.string(), field.name, was, field_text(config, field)));
+    changed.push_back(
+        fmt::format("--{} is '{}' instead of '{}'", field.name, field_text(config, field), was));
   }
+  if (changed.empty()) return;
+  throw ConfigError("--resume " + run.string() + ": " +
+                    in_words_of(choco_flag_names(), join(changed, "; ")) +
+                    ". Give it the flags it was begun with");
 }
 
 int evaluate_only(const ChocoTranslation& job) {

@@ -480,7 +480,8 @@ int train(RunConfig config, const TrainRequest& request,
       throw ConfigError(in_words_of(request.flag_names, error.what()));
     } catch (const std::exception& error) {
       if (const auto text = out_of_memory_text(error, request.flag_names)) throw RunError(*text);
-      throw;
+      if (dynamic_cast<const FileError*>(&error) == nullptr) throw;
+      throw FileError(in_words_of(request.flag_names, error.what()));
     }
   }
 }

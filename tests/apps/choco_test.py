@@ -163,7 +163,7 @@ class Resume(Choco):
         self.assertIn(f"'top1': {average},", tested.stdout)
         refused = self.choco(*self.small(hostfile=None, resume="runs/demo", weight_decay=0.1),
                              status=2)
-        self.assertIn("weight-decay", refused.stderr)
+        self.assertIn("--weight_decay is '0.1' instead of '1e-04'", refused.stderr)
 
 
     def test_the_best_is_that_of_the_whole_run(self):

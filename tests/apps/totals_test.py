@@ -127,6 +127,17 @@ class Agreement(ProgramTest):
                 self.assertAlmostEqual(float(table[method]["Sent (MB)"]),
                                        sums(steps)["bytes_sent"] / 1e6,
                                        delta=0.01 * sums(steps)["bytes_sent"] / 1e6)
+                sent, speed = self.ends_of_curves(run, "megabytes-sent", "samples-per-second")
+                self.assertAlmostEqual(sent, sums(steps)["bytes_sent"] / 1e6, delta=0.01 * sent)
+                newest = [records[-1] for records in by_rank(steps).values()]
+                self.assertAlmostEqual(speed, rate(newest), delta=0.01 * speed)
+
+    def ends_of_curves(self, run, *measures):
+        """The number beside the end of the curve in each panel of a chart."""
+        self.cohort("plot", run, "--y", ",".join(measures), "--smooth", 1, "-o", "chart.svg")
+        texts = re.findall(r"<text([^>]*)>([^<]*)</text>", (self.folder / "chart.svg").read_text())
+        return [float(text.replace(",", "")) for style, text in texts
+                if 'font-weight="bold"' in style and re.fullmatch(r"[\d.,]+", text)]
 
     def test_evaluations_are_no_time_of_training(self):
         """Also where the other worker waits for them in its exchange."""

@@ -95,6 +95,7 @@ class BadInput(ProgramTest):
             with self.subTest(arguments):
                 result = self.cohort(*arguments, status=1)
                 self.assertIn(f"{wrong} (there is no such folder)", result.stdout + result.stderr)
+                self.assertNotIn("(of cohort train)", result.stdout + result.stderr)
                 self.assertFalse((self.folder / "runs").exists())
         self.environment["COHORT_DATA_DIR"] = wrong
         self.refused("train", "--data", "mnist", says=["COHORT_DATA_DIR", wrong])
