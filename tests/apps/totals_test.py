@@ -209,17 +209,32 @@ class OnTheWire(ProgramTest):
                    for record in self.metrics(self.folder / "runs" / run, kind)]
         return sums(records)
 
-    def test_all_reduce_by_tcp(self):
+    def test_workers_by_tcp(self):
+        for method in ("all-reduce", "d-psgd", "power-sgd"):
+            def worker(rank):
+                return ({"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1",
+                         "MASTER_PORT": 29700, "COHORT_HOST": f"host{rank}"},
+                        ["train", "--engine", "tcp", "--name", method, "--quiet", *SETTINGS,
+                         "--method", method])
+            with self.subTest(method):
+                counted = self.interface_bytes(worker(0), worker(1))
+                found = self.wire(method)
+                self.assertGreater(found["wire_bytes_sent"], 10 ** 6)
+                self.assertAlmostEqual(found["wire_bytes_sent"], counted, delta=0.02 * counted)
+                self.assertAlmostEqual(found["wire_bytes_received"], counted, delta=0.02 * counted)
+
+    def test_swamp(self):
+        job = ["--method", "swamp", "--validation-size", 100, "--workers", 2, *SETTINGS]
+
         def worker(rank):
-            return ({"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1",
-                     "MASTER_PORT": 29700, "COHORT_HOST": f"host{rank}"},
-                    ["train", "--engine", "tcp", "--name", "all", "--quiet", *SETTINGS,
-                     "--method", "all-reduce"])
-        counted = self.interface_bytes(worker(0), worker(1))
-        found = self.wire("all")
-        self.assertGreater(found["wire_bytes_sent"], 10 ** 7)
-        self.assertAlmostEqual(found["wire_bytes_sent"], counted, delta=0.02 * counted)
-        self.assertAlmostEqual(found["wire_bytes_received"], counted, delta=0.02 * counted)
+            return ({}, ["train", "--servers", "127.0.0.1:29702", "--rank", rank, "--name", "best",
+                         "--quiet", *job])
+        counted = self.interface_bytes(
+            ({}, ["serve-best", "--listen", "127.0.0.1:29702", *job]), worker(0), worker(1))
+        found = self.wire(*(run.name for run in (self.folder / "runs").glob("best*")))
+        self.assertGreater(found["wire_bytes_sent"], 10 ** 6)
+        self.assertAlmostEqual(found["wire_bytes_sent"] + found["wire_bytes_received"], counted,
+                               delta=0.02 * counted)
 
     def test_parameter_server(self):
         def worker(rank):
