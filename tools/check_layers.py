@@ -11,7 +11,8 @@ Checked, each reported as file:line:
   - nobody includes torch/torch.h (17 s a file) nor loads or saves with torch or pickle;
   - nothing below apps and launch touches the environment;
   - nobody compares the name of a method, a compressor or a topology, but for their own registry and
-    dialects' words: what has to be known of them are traits of their entries.
+    dialects' words: what has to be known of them are traits of their entries;
+  - no two headers define types of the same name in namespace cohort.
 """
 import pathlib
 import re
@@ -57,6 +58,7 @@ ENVIRONMENT = re.compile(r"\b(secure_getenv|getenv|setenv|unsetenv|putenv|enviro
 UNSAFE_LOAD = re.compile(r"\btorch::(load|save)\b|pickle", re.IGNORECASE)
 BROKEN_IN_WHEELS = re.compile(r"\bremove_all\b")
 NAME_COMPARISON = re.compile(r'(?<!update_)\b(?P<what>method|compressor|topology)\w*(\(\))?\s*[!=]=\s*"')
+TYPE = re.compile(r"^(?:class|struct|enum(?: class)?) (\w+)(?: final)?(?: : [^;{]*)?\s*\{", re.MULTILINE)
 # Comments and literals, in which any word may stand. Literals first: "//" may be inside them.
 NOT_CODE = re.compile(
     r'R"([^\s()\\]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/',
@@ -127,12 +129,27 @@ def check_cmake(path, layer, included):
             yield number, f"DEPENDS lacks {name}, which {included[name]} includes"
 
 
+def check_types(source):
+    """Yields 'file:line: message' for types that another header defines, too."""
+    first = {}
+    for path in sorted(source.rglob("*.h")):
+        text = path.read_text(errors="replace")
+        if re.search(r"^namespace cohort::|^namespace (?!cohort\b)", text, re.MULTILINE):
+            continue
+        for found in TYPE.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            other = first.setdefault(found[1], path)
+            if other != path:
+                yield f"{path}:{line}: {found[1]} is defined in {other}, too"
+
+
 def violations(root):
     """All of ROOT/src, as 'file:line: message'."""
     source = root / "src"
     if not source.is_dir():
         yield f"{source}:0: there is no such folder"
         return
+    yield from check_types(source)
     for folder in sorted(path for path in source.iterdir() if path.is_dir()):
         layer = folder.name
         if layer not in ALLOWED:
@@ -166,6 +183,8 @@ PLANTED = {  # file, content, where the violation must be found, or None
     "src/schedules/CMakeLists.txt": ("cohort_library(schedules TORCH SOURCES j.cpp)\n", 1),
     "src/apps/k.cpp": ('#include "engine/h.h"\nauto v = std::getenv("A");\n', None),
     "src/common/l.h": ("", 0),
+    "src/network/r.h": ("struct Same {\n};\nstruct Same2;\n", None),
+    "src/transport/r.h": ("struct Same2 {\n};\nclass Same final : public Other {\n};\n", 3),
     "src/engine/o.cpp": ('// method == "swamp"\nbool a = config.method == "swamp";\n', 2),
     "src/engine/p.cpp": ('bool a = options.gossip.compressor != "none";\n', 1),
     "src/dialects/q.cpp": ('bool a = topology == "complete" || update_method == "local";\n', None),

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 // What may differ from host to host.
-const std::vector<std::string>& own_affairs() {
+const std::vector<std::string>& per_process_settings() {
   static const std::vector<std::string> names = {"data-dir", "init", "threads", "loader-threads"};
   return names;
 }
@@ -41,7 +41,7 @@ std::vector<json> gather(Collectives& processes, const json& own) {
 std::string differences(const json& first, const json& other) {
   std::vector<std::string> found;
   for (const auto& [key, value] : first.items()) {
-    if (std::count(own_affairs().begin(), own_affairs().end(), key) > 0) continue;
+    if (std::count(per_process_settings().begin(), per_process_settings().end(), key) > 0) continue;
     const json theirs = other.value(key, json());
     if (theirs != value) {
       const bool is_fact = key.find(' ') != std::string::npos;  // not a setting

@@ -160,7 +160,7 @@ std::optional<RunDirectory> open_or_make(const fs::path& place, const nlohmann::
     const std::string id = document.at("id");
     if (read_run_json(place).value("id", "") != id) return std::nullopt;
     RunDirectory run = RunDirectory::open(place);
-    run.mend_metrics();
+    run.repair_metrics();
     return run;
   } catch (const ConfigError&) {
     return std::nullopt;

@@ -78,7 +78,7 @@ class Training {
     Collectives& processes = job_.between_processes();
     const std::string settings = settings_text(config_);
     if (request_.rejoin) {
-      take_what_was_told();
+      take_rejoin_info();
     } else {
       require_same_settings(processes, config_);
     }
@@ -111,7 +111,7 @@ class Training {
     if (job_.outlives_losses()) {
       if (!first) document_ = run_document(config_, asked_, *model, *data_, arguments_);
       document_["id"] = run_id_;
-      job_.tell_returning(told_);
+      job_.send_rejoin_info(told_);
     }
     auto members = job_.join();
     watch_signals();
@@ -164,7 +164,7 @@ class Training {
   }
 
   // Of a process that is back: whether it is of the same run, and what was found out before.
-  void take_what_was_told() {
+  void take_rejoin_info() {
     try {
       told_ = job_.told();
       const auto told = nlohmann::json::parse(told_);

@@ -9,7 +9,7 @@
 #include <climits>
 #include <ctime>
 
-#include "collectives/meeting.h"
+#include "collectives/barrier.h"
 
 namespace cohort {
 namespace {

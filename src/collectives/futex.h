@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-struct Patience;
+struct SpinPolicy;
 
 // Sleeps while `word` is `expected`, until it is woken, at most for `at_most` and never longer than
 // a tenth of a second: callers look again. `shared`: the word lies in memory of several processes.
@@ -22,11 +22,11 @@ void futex_wake_all(std::atomic<std::uint32_t>& word, bool shared);
 // woken sooner than a yielder's turn comes.
 class Turns {
  public:
-  explicit Turns(const Patience& patience) : patience_(patience) {}
+  explicit Turns(const SpinPolicy& patience) : patience_(patience) {}
   bool next();
 
  private:
-  const Patience& patience_;
+  const SpinPolicy& patience_;
   int turn_ = 0;
   Clock::time_point last_yield_ = {};
 };

@@ -11,7 +11,7 @@
 
 namespace cohort {
 
-class LivingCollectives;  // living.h
+class ElasticCollectives;  // elastic.h
 
 struct Membership {
   Rank rank = 0;
@@ -34,7 +34,7 @@ struct Membership {
   std::shared_ptr<const TrafficMeter> links = nullptr;
 
   // Where the loss of a rank does not end the others: the same object as `control`; null elsewhere.
-  LivingCollectives* living = nullptr;
+  ElasticCollectives* elastic = nullptr;
 
   // Where this rank says what it is doing; the others' messages quote it. Never null.
   std::shared_ptr<Activity> activity = std::make_shared<Activity>();

@@ -5,14 +5,14 @@
 // count their operations alike, from 1. Nobody is ever more than one operation ahead of another,
 // because it has waited for all in the one before.
 //
-// Unlike a Meeting this does not hold for all or for none: at a deadline some may pass and others
+// Unlike a Barrier this does not hold for all or for none: at a deadline some may pass and others
 // not. So it serves only where nobody reads what a member that has given up may free.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-#include "collectives/meeting.h"
+#include "collectives/barrier.h"
 
 namespace cohort {
 
@@ -23,7 +23,7 @@ class Presence {
 
   // Waits until the member has announced `number`, or a later one; ends early with kBroken when
   // `group` breaks, or with kLate at the deadline.
-  Meeting::Result await(std::uint32_t number, const Meeting& group, const Patience& patience,
+  Barrier::Result await(std::uint32_t number, const Barrier& group, const SpinPolicy& spin,
                         Deadline deadline);
 
   bool announced(std::uint32_t number) const {

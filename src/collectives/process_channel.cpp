@@ -33,7 +33,7 @@ void ProcessChannel::leave(const std::string& reason) {
 
 void ProcessChannel::begin(Kind kind, std::size_t bytes, Rank root, Deadline deadline,
                            std::uint64_t address) {
-  if (head().meeting.broken()) throw PeerError(head().note.read());
+  if (head().barrier.broken()) throw PeerError(head().note.read());
   Arrival& own = arrival(own_);
   own.kind.store(static_cast<std::uint32_t>(kind), std::memory_order_relaxed);
   own.bytes.store(bytes, std::memory_order_relaxed);
@@ -43,9 +43,9 @@ void ProcessChannel::begin(Kind kind, std::size_t bytes, Rank root, Deadline dea
   for (int member = 0; member < size(); ++member) {
     if (member == own_) continue;
     const auto [outcome, slept] =
-        seat(member).presence.await(operation_, head().meeting, shared_->patience(), deadline);
-    if (outcome == Meeting::Outcome::kMet) continue;
-    if (outcome == Meeting::Outcome::kLate) {
+        seat(member).presence.await(operation_, head().barrier, shared_->patience(), deadline);
+    if (outcome == Barrier::Outcome::kMet) continue;
+    if (outcome == Barrier::Outcome::kLate) {
       fail(missing(kind, slept,
                    [&](int other) { return seat(other).presence.announced(operation_); }));
     }
@@ -62,12 +62,12 @@ void ProcessChannel::fail(const std::string& reason, bool orderly) {
 }
 
 void ProcessChannel::meet(Kind kind, Deadline deadline) {
-  Meeting& meeting = head().meeting;
-  const std::uint32_t number = meeting.held();
+  Barrier& barrier = head().barrier;
+  const std::uint32_t number = barrier.held();
   seat(own_).awaited.store(number + 1, std::memory_order_release);
-  const auto [outcome, slept] = meeting.meet(size(), shared_->patience(), deadline);
-  if (outcome == Meeting::Outcome::kMet) return;
-  if (outcome == Meeting::Outcome::kLate) {
+  const auto [outcome, slept] = barrier.meet(size(), shared_->patience(), deadline);
+  if (outcome == Barrier::Outcome::kMet) return;
+  if (outcome == Barrier::Outcome::kLate) {
     fail(missing(kind, slept, [&](int other) {
       return seat(other).awaited.load(std::memory_order_acquire) == number + 1;
     }));
@@ -187,7 +187,7 @@ void ProcessChannel::read(int from, std::size_t offset, std::span<float> out) {
   }
   // Its process is gone, or has given the operation up: whoever knows more is given the time to
   // say.
-  if (!head().meeting.broken()) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  if (!head().barrier.broken()) std::this_thread::sleep_for(std::chrono::milliseconds(300));
   fail(shared_->board().name(from) + " is gone; it was " + shared_->board().activities(from));
   throw PeerError(head().note.read());
 }
@@ -232,7 +232,7 @@ void ProcessChannel::staged_all_reduce(std::span<float> values, Staging staging,
   } else {
     begin(Kind::kAllReduce, values.size_bytes(), 0, deadline);
   }
-  // Between two meetings: what the others copied in before the first can be summed, what they
+  // Between two barriers: what the others copied in before the first can be summed, what they
   // summed before it can be copied out, and what nobody has read since may be written.
   for (int i = 0; i < chunks; ++i) {
     sum(chunk(i), turn_ + i, staging.streamed);

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "collectives/auto_tuner.h"
 #include "collectives/collectives.h"
 #include "collectives/process_layout.h"
 #include "collectives/process_owner.h"
-#include "collectives/quicker_way.h"
 
 namespace cohort {
 
@@ -82,8 +82,8 @@ class ProcessChannel final : public Collectives {
   std::byte* const memory_;
   std::vector<const float*> inputs_;  // by member; kept to save the allocation
   std::vector<float> room_;           // for what is read of the others; the same
-  QuickerWay ways_;                   // of summing long vectors; member 0's counts
-  QuickerWay small_ways_;             // of writing short ones, likewise
+  AutoTuner ways_;                    // of summing long vectors; member 0's counts
+  AutoTuner small_ways_;              // of writing short ones, likewise
   bool small_streamed_ = true;        // past the caches: how the next short one is written
   bool small_next_streamed_ = false;  // what member 0 will say of the one after
   std::uint32_t operation_ = 0;       // how many were begun; all members count alike

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <span>
 
+#include "collectives/barrier.h"
 #include "collectives/chunks.h"
-#include "collectives/meeting.h"
 #include "collectives/presence.h"
 #include "collectives/process_board.h"
 #include "collectives/sizes.h"
@@ -51,7 +51,7 @@ struct Arrival {
 
 struct alignas(kCacheLine) Seat {
   Presence presence;
-  std::atomic<std::uint32_t> awaited;  // one more than the last meeting it came to
+  std::atomic<std::uint32_t> awaited;  // one more than the last barrier it came to
   Arrival arrivals[2];                 // of operations by turns
 };
 
@@ -59,7 +59,7 @@ static_assert(sizeof(Seat) == kCacheLine);
 
 // The head of a channel in the shared memory; zeros are a new one. Seats and buffers follow.
 struct alignas(kCacheLine) ChannelHead {
-  alignas(kCacheLine) Meeting meeting;
+  alignas(kCacheLine) Barrier barrier;
   alignas(kCacheLine) FailureNote note;
 };
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "collectives/meeting.h"
+#include "collectives/barrier.h"
 #include "collectives/process_board.h"
 #include "collectives/process_layout.h"
 #include "collectives/process_shared.h"
@@ -23,7 +23,7 @@ class SharedByProcesses final : public ProcessShared,
         layout_(group.ranks, group.channels),
         channels_(group.channels),
         own_(own),
-        patience_(Patience::for_group(layout_.size(), true)),
+        patience_(SpinPolicy::for_group(layout_.size(), true)),
         board_(mapping_.data(), group.ranks, own, group.silence, [this](const std::string& text) {
           for (int channel = 0; channel < channels_; ++channel) fail(channel, text);
         }) {}
@@ -33,7 +33,7 @@ class SharedByProcesses final : public ProcessShared,
   void wait_for_all(Deadline deadline) override {
     board_.wait_for_all(deadline);
     mapping_.remove_name();
-    patience_ = Patience::for_group(layout_.size(), true, board_.cores());
+    patience_ = SpinPolicy::for_group(layout_.size(), true, board_.cores());
     can_read_others_ = board_.can_read_others();
   }
 
@@ -44,7 +44,7 @@ class SharedByProcesses final : public ProcessShared,
   }
 
   std::string failure(int channel) const override {
-    if (!head(channel).meeting.broken()) return "";
+    if (!head(channel).barrier.broken()) return "";
     std::string text = head(channel).note.read();
     return head(channel).note.orderly() ? "" : text;
   }
@@ -52,7 +52,7 @@ class SharedByProcesses final : public ProcessShared,
   // The first reason counts.
   void fail(int channel, const std::string& reason, bool orderly = false) {
     head(channel).note.write(reason, orderly);
-    head(channel).meeting.break_up(true);
+    head(channel).barrier.break_up(true);
     for (int member = 0; member < layout_.size(); ++member) {
       auto* seat = reinterpret_cast<process_layout::Seat*>(memory(channel) + layout_.seat(member));
       std::launder(seat)->presence.wake_all(true);
@@ -62,7 +62,7 @@ class SharedByProcesses final : public ProcessShared,
   std::byte* memory(int channel) const { return mapping_.data() + layout_.channel(channel); }
   const ProcessBoard& board() const { return board_; }
   const process_layout::Layout& layout() const { return layout_; }
-  const Patience& patience() const { return patience_; }
+  const SpinPolicy& patience() const { return patience_; }
   bool can_read_others() const { return can_read_others_; }
   int own() const { return own_; }
 
@@ -75,7 +75,7 @@ class SharedByProcesses final : public ProcessShared,
   const process_layout::Layout layout_;
   const int channels_;
   const int own_;
-  Patience patience_;
+  SpinPolicy patience_;
   bool can_read_others_ = false;
   ProcessBoard board_;  // last: its thread uses the others
 };

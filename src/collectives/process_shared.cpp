@@ -1,6 +1,6 @@
 #include "collectives/process_shared.h"
 
-#include "collectives/meeting.h"
+#include "collectives/barrier.h"
 #include "collectives/process_channel.h"
 #include "collectives/process_layout.h"
 #include "collectives/process_owner.h"
@@ -12,9 +12,9 @@ namespace {
 
 void check_group(const ProcessGroup& group, int own) {
   const int size = static_cast<int>(group.ranks.size());
-  if (size < 1 || size > Meeting::kMaxSize) {
+  if (size < 1 || size > Barrier::kMaxSize) {
     throw ConfigError("a group of processes on one host has 1 to " +
-                      std::to_string(Meeting::kMaxSize) + ", not " + std::to_string(size));
+                      std::to_string(Barrier::kMaxSize) + ", not " + std::to_string(size));
   }
   COHORT_CHECK(own >= 0 && own < size && group.channels > 0, "no such member or channel");
 }

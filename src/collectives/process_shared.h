@@ -11,7 +11,7 @@
 //   from 128 KiB   That, writing through the caches or past them, or, from 2 MiB and where the
 //                  system lets processes of one user read each other's memory, straight from buffer
 //                  to buffer: member r sums the r-th part, reading the others' by blocks; then each
-//                  reads the other parts; three meetings. Which is quickest depends on the machine
+//                  reads the other parts; three barriers. Which is quickest depends on the machine
 //                  and is found out by trying; member 0 decides for all.
 // all_gather and broadcast go through the slots in chunks and meet once a chunk; barrier meets
 // once. The mapping takes about P + 1 MiB a channel.

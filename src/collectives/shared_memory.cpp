@@ -7,11 +7,11 @@
 #include <string>
 #include <utility>
 
+#include "collectives/auto_tuner.h"
+#include "collectives/barrier.h"
 #include "collectives/chunks.h"
 #include "collectives/farewell.h"
-#include "collectives/meeting.h"
 #include "collectives/presence.h"
-#include "collectives/quicker_way.h"
 #include "collectives/sum.h"
 #include "core/error.h"
 
@@ -40,14 +40,14 @@ struct Arrival {
   bool past_caches = false;
 };
 
-// The meeting place. An operation begins when all have come with matching arrivals; from then on
+// The barrier place. An operation begins when all have come with matching arrivals; from then on
 // they read each other's data until all have finished.
 class Group {
  public:
   Group(int size, MemberNames names)
       : size_(size),
         names_(std::move(names)),
-        patience_(Patience::for_group(size, false)),
+        patience_(SpinPolicy::for_group(size, false)),
         seats_(size),
         small_(size > 1 ? 2 * size * kSmallFloats : 0) {}
 
@@ -63,10 +63,10 @@ class Group {
       mismatch = find_mismatch(operation);
       return mismatch.empty();
     });
-    if (outcome == Meeting::Outcome::kMet) return;
-    if (outcome == Meeting::Outcome::kRefused) {
+    if (outcome == Barrier::Outcome::kMet) return;
+    if (outcome == Barrier::Outcome::kRefused) {
       fail(mismatch);
-    } else if (outcome == Meeting::Outcome::kLate) {
+    } else if (outcome == Barrier::Outcome::kLate) {
       const std::lock_guard lock(mutex_);
       // All may have come while this rank made up its mind.
       if (!entrance_.break_unless_held(number, false)) return;
@@ -83,8 +83,8 @@ class Group {
       if (other == rank) continue;
       const auto [outcome, slept] =
           seats_[other].presence.await(operation, entrance_, patience_, deadline);
-      if (outcome == Meeting::Outcome::kMet) continue;
-      if (outcome == Meeting::Outcome::kLate) fail(missing(arrival.operation, operation, slept));
+      if (outcome == Barrier::Outcome::kMet) continue;
+      if (outcome == Barrier::Outcome::kLate) fail(missing(arrival.operation, operation, slept));
       throw PeerError(failure());
     }
     const std::string mismatch = find_mismatch(operation);
@@ -172,9 +172,9 @@ class Group {
 
   const int size_;
   const MemberNames names_;
-  const Patience patience_;
-  alignas(kCacheLine) Meeting entrance_;  // breaks when a rank fails or leaves
-  alignas(kCacheLine) Meeting inside_;    // never breaks
+  const SpinPolicy patience_;
+  alignas(kCacheLine) Barrier entrance_;  // breaks when a rank fails or leaves
+  alignas(kCacheLine) Barrier inside_;    // never breaks
   std::vector<Seat> seats_;               // by rank
   std::vector<float> small_;
   std::mutex mutex_;     // guards the next line
@@ -309,7 +309,7 @@ class SharedMemoryCollectives final : public Collectives {
   std::shared_ptr<Group> group_;
   Rank rank_;
   std::vector<const float*> inputs_;  // by rank; kept to save the allocation
-  QuickerWay ways_;                   // of writing long sums: in the caches, past them; rank 0's
+  AutoTuner ways_;                    // of writing long sums: in the caches, past them; rank 0's
   std::uint32_t operation_ = 0;       // how many were begun; all ranks count alike
   std::atomic<std::uint64_t> sent_ = 0;
   std::atomic<std::uint64_t> received_ = 0;
@@ -318,8 +318,8 @@ class SharedMemoryCollectives final : public Collectives {
 }  // namespace
 
 std::vector<std::unique_ptr<Collectives>> make_shared_memory_group(int size, MemberNames names) {
-  if (size < 1 || size > Meeting::kMaxSize) {
-    throw ConfigError("a group of threads has 1 to " + std::to_string(Meeting::kMaxSize) +
+  if (size < 1 || size > Barrier::kMaxSize) {
+    throw ConfigError("a group of threads has 1 to " + std::to_string(Barrier::kMaxSize) +
                       " ranks, not " + std::to_string(size));
   }
   const auto group = std::make_shared<Group>(size, std::move(names));

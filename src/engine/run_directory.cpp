@@ -218,7 +218,7 @@ std::uint64_t RunDirectory::metrics_bytes() const {
   return log_->file.size();
 }
 
-void RunDirectory::mend_metrics() {
+void RunDirectory::repair_metrics() {
   metrics();
   std::ifstream log(path_ / "metrics.jsonl", std::ios::binary);
   std::uint64_t whole = metrics_bytes();

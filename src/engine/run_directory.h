@@ -51,7 +51,7 @@ class RunDirectory {
   // Forgets the records after the first `bytes`, which a run resumed from a checkpoint repeats.
   void rewind_metrics(std::uint64_t bytes);
   // Drops a last line without an end, which a killed process may have left.
-  void mend_metrics();
+  void repair_metrics();
 
  private:
   explicit RunDirectory(std::filesystem::path path);

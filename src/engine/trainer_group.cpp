@@ -63,7 +63,7 @@ void Trainer::agree(const std::atomic<bool>& stop) {
     parts_.method.drain(parts_.replica);
   }
   const TrafficBook::Scope scope(traffic_, TrafficPurpose::kCoordination);
-  LivingCollectives::Agreement agreed;
+  ElasticCollectives::Agreement agreed;
   const auto steps = static_cast<double>(options_.agree_every_steps);
   double wanted = steps;
   if (options_.agree_every_seconds > 0 && agreed_ > 0) {

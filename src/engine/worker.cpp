@@ -164,7 +164,7 @@ Worker::~Worker() = default;
 
 WorkerGroup Worker::group() {
   if (member_.size == 1 || !traits_.in_step()) return WorkerGroup(*member_.activity);
-  return {*member_.control, *member_.activity, patience_, member_.living};
+  return {*member_.control, *member_.activity, patience_, member_.elastic};
 }
 
 Traffic Worker::traffic() const { return traffic_without_messages() + member_.message_traffic(); }

@@ -21,9 +21,9 @@ int WorkerGroup::place() const {
   return before;
 }
 
-LivingCollectives::Agreement WorkerGroup::agree(bool mine, std::int64_t number) const {
+ElasticCollectives::Agreement WorkerGroup::agree(bool mine, std::int64_t number) const {
   if (alone()) return {mine, number};
-  if (living_ != nullptr) return living_->agree(mine, number, deadline());
+  if (elastic_ != nullptr) return elastic_->agree(mine, number, deadline());
   float values[] = {mine ? 1.0F : 0.0F, is_first() ? static_cast<float>(number) : 0.0F};
   control_->all_reduce(values, deadline());
   return {values[0] > 0, static_cast<std::int64_t>(values[1])};

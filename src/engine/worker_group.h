@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "collectives/collectives.h"
-#include "collectives/living.h"
+#include "collectives/elastic.h"
 #include "core/activity.h"
 #include "core/types.h"
 
@@ -23,20 +23,20 @@ class WorkerGroup {
   explicit WorkerGroup(Activity& activity)
       : activity_(&activity) {}  // alone, and says what it does
   // `control` and `activity` outlive this object. `patience`: how long to wait for a late worker.
-  // `living` is `control` where the group goes on without those lost, null elsewhere.
+  // `elastic` is `control` where the group goes on without those lost, null elsewhere.
   WorkerGroup(Collectives& control, Activity& activity, std::chrono::nanoseconds patience,
-              LivingCollectives* living = nullptr)
-      : control_(&control), living_(living), activity_(&activity), patience_(patience) {}
+              ElasticCollectives* elastic = nullptr)
+      : control_(&control), elastic_(elastic), activity_(&activity), patience_(patience) {}
 
   Rank rank() const { return control_ == nullptr ? 0 : control_->rank(); }
   int size() const { return control_ == nullptr ? 1 : control_->size(); }
   bool alone() const { return size() == 1; }
   // Who tells of all: rank 0, or who leads those that are left.
-  Rank leader() const { return living_ == nullptr ? 0 : living_->leader(); }
+  Rank leader() const { return elastic_ == nullptr ? 0 : elastic_->leader(); }
   bool is_first() const { return rank() == leader(); }
 
   int present() const { return control_ == nullptr ? 1 : control_->present(); }
-  bool is_present(Rank rank) const { return living_ == nullptr || living_->is_present(rank); }
+  bool is_present(Rank rank) const { return elastic_ == nullptr || elastic_->is_present(rank); }
   // Which of those present this worker is, counted from 0.
   int place() const;
 
@@ -45,10 +45,10 @@ class WorkerGroup {
 
   // The same, with a number of the first one that all get, and who is back and takes part from now
   // on.
-  LivingCollectives::Agreement agree(bool mine, std::int64_t number) const;
+  ElasticCollectives::Agreement agree(bool mine, std::int64_t number) const;
   // The first one tells those who are back what they have to know; who is back waits for it.
-  void welcome(Rank rank, const Bytes& entry) const { living_->welcome(rank, entry, deadline()); }
-  Bytes enter() const { return living_->enter(deadline()); }
+  void welcome(Rank rank, const Bytes& entry) const { elastic_->welcome(rank, entry, deadline()); }
+  Bytes enter() const { return elastic_->enter(deadline()); }
   void barrier() const { control_->barrier(deadline()); }
 
   // What everybody brought, by rank; nothing of those lost.
@@ -70,7 +70,7 @@ class WorkerGroup {
   Deadline deadline() const { return deadline_in(patience_); }
 
   Collectives* control_ = nullptr;
-  LivingCollectives* living_ = nullptr;
+  ElasticCollectives* elastic_ = nullptr;
   Activity* activity_ = nullptr;
   std::chrono::nanoseconds patience_{};
 };

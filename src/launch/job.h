@@ -40,7 +40,7 @@ class Job {
   virtual bool outlives_losses() const { return false; }
   // What one that comes back is told, the same by all processes; before join(). And what this one
   // was told.
-  virtual void tell_returning(const std::string&) {}
+  virtual void send_rejoin_info(const std::string&) {}
   virtual std::string told() const { return {}; }
   // Where the processes were last known to listen.
   virtual std::vector<Address> addresses() const { return {}; }

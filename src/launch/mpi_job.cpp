@@ -191,7 +191,7 @@ class MpiJob final : public Job {
 
   std::vector<Membership> join() override {
     std::vector<Membership> members = join_processes(
-        layout_, activities_, [this](Channel channel) { return between(channel); }, failed_);
+        layout_, activities_, [this](GroupChannel channel) { return between(channel); }, failed_);
     if (options_.messages) give_messages(members, rank_messages(layout_, std::move(messages_)));
     return members;
   }
@@ -233,7 +233,7 @@ class MpiJob final : public Job {
   }
 
   // One member a process.
-  std::unique_ptr<Collectives> between(Channel channel) {
+  std::unique_ptr<Collectives> between(GroupChannel channel) {
     const bool one_a_host = std::all_of(layout_.hosts.begin(), layout_.hosts.end(),
                                         [](const auto& host) { return host.size() == 1; });
     if (layout_.hosts.size() > 1 && one_a_host) return std::move(outside_[channel]);

@@ -116,7 +116,7 @@ std::vector<std::shared_ptr<Activity>> activities_of(const ProcessPlan& plan,
 
 std::vector<Membership> join_processes(
     const ProcessPlan& plan, const std::vector<std::shared_ptr<Activity>>& activities,
-    const std::function<std::unique_ptr<Collectives>(Channel)>& between,
+    const std::function<std::unique_ptr<Collectives>(GroupChannel)>& between,
     const FailureFlag& failed) {
   auto control = members(plan, activities, [&] { return between(kControl); });
   auto gradients = members(plan, activities, [&] { return between(kGradients); });

@@ -18,7 +18,7 @@
 namespace cohort {
 
 // The channels between processes.
-enum Channel : int { kControl, kGradients, kMain, kChannels };
+enum GroupChannel : int { kControl, kGradients, kMain, kChannels };
 
 // Who runs where, as every process knows it.
 struct ProcessPlan {
@@ -62,6 +62,7 @@ std::vector<std::shared_ptr<Activity>> activities_of(const ProcessPlan& plan,
 // ranks.
 std::vector<Membership> join_processes(
     const ProcessPlan& plan, const std::vector<std::shared_ptr<Activity>>& activities,
-    const std::function<std::unique_ptr<Collectives>(Channel)>& between, const FailureFlag& failed);
+    const std::function<std::unique_ptr<Collectives>(GroupChannel)>& between,
+    const FailureFlag& failed);
 
 }  // namespace cohort

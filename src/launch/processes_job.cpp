@@ -123,7 +123,7 @@ class ProcessesJob final : public Job {
 
   std::vector<Membership> join() override {
     std::vector<Membership> members = join_processes(
-        plan_, activities_, [this](Channel channel) { return between(channel); }, failed_);
+        plan_, activities_, [this](GroupChannel channel) { return between(channel); }, failed_);
     if (options_.messages) give_messages(members, rank_messages(plan_, std::move(messages_)));
     if (options_.messages && plan_.processes > 1) members.front().links = meter_;
     return members;
@@ -202,7 +202,7 @@ class ProcessesJob final : public Job {
   }
 
   // One member a process.
-  std::unique_ptr<Collectives> between(Channel channel) const {
+  std::unique_ptr<Collectives> between(GroupChannel channel) const {
     if (shared_) return shared_->channel(channel);
     return std::move(make_shared_memory_group(1, MemberNames{{first_rank()}, {}}).front());
   }

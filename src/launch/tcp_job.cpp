@@ -13,13 +13,13 @@
 #include <thread>
 #include <utility>
 
+#include "collectives/elastic.h"
 #include "collectives/farewell.h"
-#include "collectives/living.h"
 #include "collectives/process_shared.h"
 #include "collectives/shared_memory.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "launch/meeting.h"
+#include "launch/bootstrap.h"
 #include "launch/process_messages.h"
 #include "launch/process_ranks.h"
 #include "launch/rendezvous.h"
@@ -71,7 +71,7 @@ class TcpJob final : public Job {
  public:
   TcpJob(const JobOptions& options, const Variable& variable, const std::string& fallback)
       : options_(options) {
-    const MeetingPlan meeting = plan(variable);
+    const BootstrapPlan meeting = plan(variable);
     meet_ = meeting.meet;
     plan_.processes = meeting.processes;
     plan_.process = meeting.process;
@@ -118,9 +118,9 @@ class TcpJob final : public Job {
     for (const auto& one : messages) plain.push_back(one.get());
     give_messages(members, std::move(messages));
     for (std::size_t i = 0; i < members.size() && outlives_losses(); ++i) {
-      auto living = std::make_unique<LivingCollectives>(*plain[i], living_options(), came_to_);
-      members[i].living = living.get();
-      members[i].control = std::move(living);
+      auto elastic = std::make_unique<ElasticCollectives>(*plain[i], elastic_options(), came_to_);
+      members[i].elastic = elastic.get();
+      members[i].control = std::move(elastic);
     }
     return members;
   }
@@ -128,7 +128,7 @@ class TcpJob final : public Job {
   bool outlives_losses() const override {
     return options_.outlives_losses && options_.messages && plan_.processes > 1;
   }
-  void tell_returning(const std::string& text) override { told_ = text; }
+  void send_rejoin_info(const std::string& text) override { told_ = text; }
   std::string told() const override { return told_; }
 
   std::vector<Address> addresses() const override {
@@ -143,11 +143,11 @@ class TcpJob final : public Job {
 
  private:
   // The network that cut a process off may be back in a moment.
-  MeetingPlan plan(const Variable& variable) const {
+  BootstrapPlan plan(const Variable& variable) const {
     const Deadline deadline = deadline_in(kTimeToReach);
     while (true) {
       try {
-        return plan_meeting(options_, variable);
+        return plan_bootstrap(options_, variable);
       } catch (const PeerError&) {
         if (!options_.returns || Clock::now() + kTryAgainAfter > deadline) throw;
         std::this_thread::sleep_for(kTryAgainAfter);
@@ -157,10 +157,10 @@ class TcpJob final : public Job {
 
   std::vector<Membership> join_all() {
     return join_processes(
-        plan_, activities_, [this](Channel channel) { return between(channel); }, failed_);
+        plan_, activities_, [this](GroupChannel channel) { return between(channel); }, failed_);
   }
 
-  // Its collectives other than the living ones were lost with its predecessor.
+  // Its collectives other than the elastic one were lost with its predecessor.
   std::vector<Membership> member_who_is_back() {
     std::vector<Membership> members(1);
     members[0].rank = plan_.process;
@@ -179,17 +179,19 @@ class TcpJob final : public Job {
   // One that can come back has one rank: a process that has several is not let in again.
   bool lets_back() const { return outlives_losses() && plan_.local_size == 1; }
 
-  LivingOptions living_options() {
-    LivingOptions living;
-    living.introduce = [this](Rank rank, const std::string& text) { return introduce(rank, text); };
-    living.joined = [this](Rank rank, const std::string& text) {
+  ElasticOptions elastic_options() {
+    ElasticOptions elastic;
+    elastic.introduce = [this](Rank rank, const std::string& text) {
+      return introduce(rank, text);
+    };
+    elastic.joined = [this](Rank rank, const std::string& text) {
       all_[rank] = introduction_from(text, rank);
     };
-    living.has_ended = [this](Rank rank) {
+    elastic.has_ended = [this](Rank rank) {
       return nobody_listens_at(all_[rank / plan_.local_size].address, kTimeToRefuse);
     };
-    living.leads = [this] { lead(); };
-    return living;
+    elastic.leads = [this] { lead(); };
+    return elastic;
   }
 
   // What a process that is back is told by the one that leads.
@@ -211,7 +213,7 @@ class TcpJob final : public Job {
                   node_->address().text());
   }
 
-  TcpNodeOptions node_options(const MeetingPlan& where, const std::string& folder) const {
+  TcpNodeOptions node_options(const BootstrapPlan& where, const std::string& folder) const {
     TcpNodeOptions own;
     own.job = where.job;
     own.rank = where.process;
@@ -225,7 +227,7 @@ class TcpJob final : public Job {
     return own;
   }
 
-  void come_back(const MeetingPlan& where, const Variable& variable, const std::string& folder) {
+  void come_back(const BootstrapPlan& where, const Variable& variable, const std::string& folder) {
     if (!lets_back()) {
       throw ConfigError(
           "only a process of --engine tcp with one worker can come back (--rejoin), to the others "
@@ -235,7 +237,7 @@ class TcpJob final : public Job {
     for (int process = 0; process < plan_.processes; ++process) {
       plan_.hosts.front().push_back(process);
     }
-    MeetingPlan own = where;
+    BootstrapPlan own = where;
     if (own.listen == own.meet) own.listen.port = 0;  // where another may be now
     std::vector<Address> doors = options_.returns_to;
     doors.push_back(where.meet);
@@ -291,14 +293,14 @@ class TcpJob final : public Job {
     messages_ = std::move(messages);
   }
 
-  void meet(const MeetingPlan& where, const Variable& variable, const std::string& folder) {
+  void meet(const BootstrapPlan& where, const Variable& variable, const std::string& folder) {
     const Deadline deadline = deadline_in(options_.start_timeout);
     auto own = std::make_unique<TcpNode>(node_options(where, folder));
     TcpNode& node = *own;
     const std::string counts = std::to_string(plan_.processes) + " processes and " +
                                std::to_string(plan_.size()) + " workers" +
                                (options_.messages ? " that send each other messages" : "");
-    Meeting meeting(node, where, counts, options_.note, deadline);
+    Bootstrap meeting(node, where, counts, options_.note, deadline);
 
     const Introduction self{node.address(), host_identity(variable), host_name(variable)};
     for (const Bytes& bytes : meeting.exchange(self.text(), deadline)) {
@@ -342,7 +344,7 @@ class TcpJob final : public Job {
 
   // Shares memory with the other processes of the host, whose name goes round, or why there is
   // none.
-  void share(Meeting& meeting, Deadline deadline) {
+  void share(Bootstrap& meeting, Deadline deadline) {
     const ProcessGroup group = plan_.host_group(options_.silence);
     const bool several = plan_.neighbours().size() > 1;
     std::string message;
@@ -400,7 +402,7 @@ class TcpJob final : public Job {
   }
 
   // One member a process.
-  std::unique_ptr<Collectives> between(Channel channel) {
+  std::unique_ptr<Collectives> between(GroupChannel channel) {
     if (options_.returns) return lone_group();
     const bool one_a_host = std::all_of(plan_.hosts.begin(), plan_.hosts.end(),
                                         [](const auto& host) { return host.size() == 1; });

@@ -27,7 +27,7 @@ Deadline soon() { return deadline_in(kAlarmTime); }
 // Counts operations, and says of a failed one who is to blame.
 class TcpHostChannel final : public Collectives {
  public:
-  TcpHostChannel(std::shared_ptr<TcpHostLinks> links, Channel channel)
+  TcpHostChannel(std::shared_ptr<TcpHostLinks> links, GroupChannel channel)
       : links_(std::move(links)), inner_(links_->collectives_[channel]), channel_(channel) {}
   TcpHostChannel(const TcpHostChannel&) = delete;
   TcpHostChannel& operator=(const TcpHostChannel&) = delete;
@@ -89,7 +89,7 @@ class TcpHostChannel final : public Collectives {
 
   const std::shared_ptr<TcpHostLinks> links_;
   const std::shared_ptr<Collectives> inner_;
-  const Channel channel_;
+  const GroupChannel channel_;
 };
 
 TcpHostLinks::TcpHostLinks(std::array<std::unique_ptr<TcpTransport>, kChannels> lanes,
@@ -102,7 +102,7 @@ TcpHostLinks::TcpHostLinks(std::array<std::unique_ptr<TcpTransport>, kChannels> 
   watcher_ = std::thread([this] { watch(); });
 }
 
-std::unique_ptr<Collectives> TcpHostLinks::channel(Channel channel) {
+std::unique_ptr<Collectives> TcpHostLinks::channel(GroupChannel channel) {
   return std::make_unique<TcpHostChannel>(shared_from_this(), channel);
 }
 
@@ -228,7 +228,7 @@ std::string TcpHostLinks::losses() const {
   return text;
 }
 
-std::string TcpHostLinks::late(Channel channel, std::uint64_t operation,
+std::string TcpHostLinks::late(GroupChannel channel, std::uint64_t operation,
                                const std::string& what) const {
   std::string text;
   const std::lock_guard lock(mutex_);

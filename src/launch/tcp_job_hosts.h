@@ -43,7 +43,7 @@ class TcpHostLinks : public std::enable_shared_from_this<TcpHostLinks> {
   ~TcpHostLinks() { stop(); }
 
   // This host's member of a channel, made once each. Keeps this object alive.
-  std::unique_ptr<Collectives> channel(Channel channel);
+  std::unique_ptr<Collectives> channel(GroupChannel channel);
 
   std::string failure() const;  // "" while all is well
 
@@ -68,7 +68,7 @@ class TcpHostLinks : public std::enable_shared_from_this<TcpHostLinks> {
   std::string own_activities() const;
   std::string losses() const;
   // Who was last heard of before it came to an operation.
-  std::string late(Channel channel, std::uint64_t operation, const std::string& what) const;
+  std::string late(GroupChannel channel, std::uint64_t operation, const std::string& what) const;
 
   const TcpHosts hosts_;
   std::array<std::shared_ptr<TcpTransport>, kChannels> lanes_;

@@ -80,7 +80,7 @@ class UpdateMethod {
   // other workers still do to a model in common is waited for here.
   virtual void finish(Replica& replica, Ending ending) = 0;
 
-  // Where the loss of a rank does not end the others (Membership::living), between two steps:
+  // Where the loss of a rank does not end the others (Membership::elastic), between two steps:
   // another rank is back. It goes on from rank 0's model.
   virtual void welcome(Replica&, Rank) {}
   // This rank is the one, and `replica` holds that model; the others have taken `step` steps. Comes

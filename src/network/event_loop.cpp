@@ -8,7 +8,7 @@
 
 namespace cohort {
 
-void run_attentively(boost::asio::io_context& io) {
+void run_with_spin(boost::asio::io_context& io) {
   Clock::time_point last = Clock::now();
   while (!io.stopped()) {
     if (io.poll() > 0) {

@@ -20,6 +20,6 @@ namespace cohort {
 inline constexpr std::chrono::microseconds kAttention{300};
 
 // Returns when the io_context is stopped or has nothing left to do, like its run().
-void run_attentively(boost::asio::io_context& io);
+void run_with_spin(boost::asio::io_context& io);
 
 }  // namespace cohort

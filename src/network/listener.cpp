@@ -9,8 +9,8 @@
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "network/doorkeeper.h"
 #include "network/local_socket.h"
+#include "network/pending_connection.h"
 
 namespace cohort {
 namespace {
@@ -75,7 +75,7 @@ class ListenerCore final : public std::enable_shared_from_this<ListenerCore> {
   void hand_over(std::unique_ptr<Link> link);
   void make_room();
   bool relieve(Door& door);
-  void dismiss(const Stranger& stranger);
+  void dismiss(const PendingConnection& connection);
 
   asio::io_context& io_;
   ListenerOptions options_;
@@ -84,7 +84,7 @@ class ListenerCore final : public std::enable_shared_from_this<ListenerCore> {
   std::unique_ptr<TlsContext> tls_;
   LocalSocket local_;
   std::list<Door> doors_;
-  std::list<std::shared_ptr<Stranger>> strangers_;  // the oldest first
+  std::list<std::shared_ptr<PendingConnection>> pending_;  // the oldest first
   Descriptor reserve_;  // given up for a moment to send someone away when there are no others
   asio::steady_timer pause_;
   bool stopped_ = false;
@@ -166,8 +166,8 @@ void ListenerCore::accept_some(Door& door) {
 bool ListenerCore::relieve(Door& door) {
   const Refusal refusal{"no descriptors left",
                         "the process has no file descriptors left; raise `ulimit -n`"};
-  if (!strangers_.empty()) {
-    const auto oldest = strangers_.front();
+  if (!pending_.empty()) {
+    const auto oldest = pending_.front();
     log_.add(oldest->from(), refusal);
     dismiss(*oldest);
     oldest->send_away(refusal);
@@ -191,30 +191,30 @@ void ListenerCore::let_in(Descriptor socket, const Door& door, const SocketAddre
     log_.add("a Unix socket", {"another user", "it is a process of another user"});
     return;
   }
-  if (strangers_.size() >= kStrangers) make_room();
+  if (pending_.size() >= kStrangers) make_room();
   // Who comes by a Unix socket is this user, which is all that TLS could show.
   const bool plain = door.is_unix && !options_.credentials.everywhere();
-  const House house{io_, options_, events_, plain ? nullptr : tls_.get()};
+  const AcceptContext context{io_, options_, events_, plain ? nullptr : tls_.get()};
   const auto weak = weak_from_this();
-  auto stranger = std::make_shared<Stranger>(
-      house, std::move(socket), from.text(), door.is_unix,
-      Stranger::Outcome{.refused =
-                            [weak](Stranger& who, const Refusal& refusal) {
-                              const auto self = weak.lock();
-                              const auto kept = who.shared_from_this();
-                              if (self) self->log_.add(who.from(), refusal);
-                              who.send_away(refusal);
-                              if (self) self->dismiss(who);
-                            },
-                        .welcomed =
-                            [weak](Stranger& who, std::unique_ptr<Link> link) {
-                              const auto self = weak.lock();
-                              if (!self) return;
-                              self->dismiss(who);
-                              self->hand_over(std::move(link));
-                            }});
-  strangers_.push_back(stranger);
-  stranger->begin();
+  auto connection = std::make_shared<PendingConnection>(
+      context, std::move(socket), from.text(), door.is_unix,
+      PendingConnection::Outcome{.refused =
+                                     [weak](PendingConnection& who, const Refusal& refusal) {
+                                       const auto self = weak.lock();
+                                       const auto kept = who.shared_from_this();
+                                       if (self) self->log_.add(who.from(), refusal);
+                                       who.send_away(refusal);
+                                       if (self) self->dismiss(who);
+                                     },
+                                 .welcomed =
+                                     [weak](PendingConnection& who, std::unique_ptr<Link> link) {
+                                       const auto self = weak.lock();
+                                       if (!self) return;
+                                       self->dismiss(who);
+                                       self->hand_over(std::move(link));
+                                     }});
+  pending_.push_back(connection);
+  connection->begin();
 }
 
 void ListenerCore::hand_over(std::unique_ptr<Link> link) {
@@ -227,9 +227,9 @@ void ListenerCore::hand_over(std::unique_ptr<Link> link) {
 }
 
 void ListenerCore::make_room() {
-  auto victim = strangers_.begin();
-  while (victim != strangers_.end() && (*victim)->has_spoken()) ++victim;
-  if (victim == strangers_.end()) victim = strangers_.begin();
+  auto victim = pending_.begin();
+  while (victim != pending_.end() && (*victim)->has_spoken()) ++victim;
+  if (victim == pending_.end()) victim = pending_.begin();
   const auto who = *victim;
   const Refusal refusal{"too many strangers", "it gave way to newer connections"};
   log_.add(who->from(), refusal);
@@ -237,8 +237,8 @@ void ListenerCore::make_room() {
   dismiss(*who);
 }
 
-void ListenerCore::dismiss(const Stranger& stranger) {
-  strangers_.remove_if([&](const auto& each) { return each.get() == &stranger; });
+void ListenerCore::dismiss(const PendingConnection& connection) {
+  pending_.remove_if([&](const auto& each) { return each.get() == &connection; });
 }
 
 void ListenerCore::stop() {
@@ -247,8 +247,8 @@ void ListenerCore::stop() {
   pause_.cancel();
   boost::system::error_code ignored;
   for (Door& door : doors_) door.descriptor.close(ignored);
-  for (const auto& stranger : strangers_) stranger->send_away({});
-  strangers_.clear();
+  for (const auto& connection : pending_) connection->send_away({});
+  pending_.clear();
 }
 
 class ListenerHandle final : public Listener {

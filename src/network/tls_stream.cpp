@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "network/certificates.h"
-#include "network/passage.h"
+#include "network/record_buffer.h"
 #include "network/tls_records.h"
 #include "network/tls_wire.h"
 
@@ -88,8 +88,8 @@ class TlsStream final : public Stream {
   OpenSslConnection ssl_;  // until the handshake is over
   std::optional<RecordKeys> sealing_;
   std::optional<RecordKeys> opening_;
-  Passage out_;
-  Passage in_;
+  RecordBuffer out_;
+  RecordBuffer in_;
   std::vector<std::byte> opened_;         // of a record that did not fit, or was looked at
   std::span<const std::byte> left_ = {};  // of that
   int empty_records_ = 0;                 // in a row

@@ -44,7 +44,7 @@ class ParameterClient::Implementation {
       channels_.push_back(std::make_unique<ShardChannel>(io_, options_, static_cast<int>(server),
                                                          arenas_, [this] { check(); }));
     }
-    thread_ = std::thread([this] { run_attentively(io_); });
+    thread_ = std::thread([this] { run_with_spin(io_); });
   }
 
   ~Implementation() {

@@ -55,7 +55,7 @@ class ServerProcess::Implementation final : private ServerPorts {
   ServerReport run(const std::atomic<bool>& stop) {
     stop_ = &stop;
     tick();
-    run_attentively(io_);
+    run_with_spin(io_);
     ServerReport report{.reason = reason_,
                         .well = server_->ended_well(),
                         .counters = server_->counters(),

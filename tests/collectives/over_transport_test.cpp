@@ -77,9 +77,9 @@ TEST_P(OverTransportCost, IsWhatTheHeaderPromisesForTheOthers) {
   });
   EXPECT_EQ(broadcasting.total(), both_ways(ranks_ - 1, (ranks_ - 1) * 1000));
 
-  MeteredGroup meeting(GetParam());
-  run(meeting, [&](Collectives& own) { own.barrier(far()); });
-  EXPECT_EQ(meeting.total(), both_ways(ranks_ * log2_up(ranks_), 0));
+  MeteredGroup barrier(GetParam());
+  run(barrier, [&](Collectives& own) { own.barrier(far()); });
+  EXPECT_EQ(barrier.total(), both_ways(ranks_ * log2_up(ranks_), 0));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, OverTransportCost, testing::Values(1, 2, 3, 4, 5, 8));

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 struct Place {
   Presence presence;
-  Meeting group;
+  Barrier group;
 };
 
 // Looked at so often that one of the rounds meets the moment between the two.
@@ -29,12 +29,12 @@ TEST(Presence, CountsThatOfAMemberThatLeavesAtOnce) {
     }
   });
   int broken = 0;
-  const Patience patience{.looks = 1500, .yields = 20, .shared = false};
+  const SpinPolicy patience{.looks = 1500, .yields = 20, .shared = false};
   for (int round = 0; round < kRounds; ++round) {
     begun.store(round);
     const auto [outcome, slept] =
         places[round].presence.await(1, places[round].group, patience, deadline_in(10s));
-    broken += outcome == Meeting::Outcome::kMet ? 0 : 1;
+    broken += outcome == Barrier::Outcome::kMet ? 0 : 1;
   }
   leaving.join();
   EXPECT_EQ(broken, 0);
@@ -47,14 +47,14 @@ TEST(Presence, EndsWhenTheGroupBreaksBeforeTheMemberCame) {
   const auto await = [&](std::uint32_t number) {
     return place.presence.await(number, place.group, {}, deadline_in(10s)).outcome;
   };
-  EXPECT_EQ(await(1), Meeting::Outcome::kMet);
-  EXPECT_EQ(await(2), Meeting::Outcome::kBroken);
+  EXPECT_EQ(await(1), Barrier::Outcome::kMet);
+  EXPECT_EQ(await(2), Barrier::Outcome::kBroken);
 }
 
 TEST(Presence, IsLateAtTheDeadline) {
   Place place;
   EXPECT_EQ(place.presence.await(1, place.group, {}, deadline_in(20ms)).outcome,
-            Meeting::Outcome::kLate);
+            Barrier::Outcome::kLate);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "collectives/auto_tuner.h"
 #include "collectives/inputs.h"
-#include "collectives/quicker_way.h"
 #include "collectives/shared_mapping.h"
 #include "collectives/shared_memory.h"
 #include "core/error.h"
@@ -186,8 +186,8 @@ TEST(ProcessShared, SaysWhoWasKilledInTheMiddleOfALongSum) {
   }
 }
 
-TEST(QuickerWay, KeepsToTheQuickerAndTriesTheOtherAgain) {
-  QuickerWay ways;
+TEST(AutoTuner, KeepsToTheQuickerAndTriesTheOtherAgain) {
+  AutoTuner ways;
   std::array<int, 2> taken = {};
   for (int i = 0; i < 200; ++i) {
     const int way = ways.choose(1 << 22, 2);

@@ -13,7 +13,7 @@
 
 namespace cohort {
 
-class Passage {
+class RecordBuffer {
  public:
   static constexpr std::size_t kSize = 34 * kLongestRecord;
 

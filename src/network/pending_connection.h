@@ -16,23 +16,24 @@
 
 namespace cohort {
 
-// What all strangers of a listener have in common.
-struct House {
+// What all pending connections of a listener have in common.
+struct AcceptContext {
   boost::asio::io_context& io;
   const ListenerOptions& options;
   const ListenerEvents& events;
   const TlsContext* tls;  // null: plain
 };
 
-class Stranger : public std::enable_shared_from_this<Stranger> {
+class PendingConnection : public std::enable_shared_from_this<PendingConnection> {
  public:
-  // Exactly one is called, once, unless the stranger is destroyed before.
+  // Exactly one is called, once, unless the connection is destroyed before.
   struct Outcome {
-    std::function<void(Stranger&, const Refusal&)> refused;
-    std::function<void(Stranger&, std::unique_ptr<Link>)> welcomed;
+    std::function<void(PendingConnection&, const Refusal&)> refused;
+    std::function<void(PendingConnection&, std::unique_ptr<Link>)> welcomed;
   };
 
-  Stranger(const House& house, Descriptor socket, std::string from, bool is_unix, Outcome outcome);
+  PendingConnection(const AcceptContext& context, Descriptor socket, std::string from, bool is_unix,
+                    Outcome outcome);
 
   void begin();
   // Whether it has said anything yet. Those that have not are the first to give way.
@@ -52,7 +53,7 @@ class Stranger : public std::enable_shared_from_this<Stranger> {
   void welcome(const Greeting& hello);
   void refuse(const Refusal& refusal);
 
-  House house_;
+  AcceptContext context_;
   std::string from_;
   bool is_unix_;
   Outcome outcome_;

@@ -4,9 +4,9 @@
 #include <thread>
 #include <utility>
 
+#include "collectives/elastic.h"
+#include "collectives/elastic_messages.h"
 #include "collectives/farewell.h"
-#include "collectives/living.h"
-#include "collectives/living_messages.h"
 #include "core/error.h"
 
 namespace cohort {
@@ -18,8 +18,8 @@ constexpr std::chrono::milliseconds kAskAgain{400};  // for which its host is as
 
 }  // namespace
 
-Bytes LivingCollectives::lead(std::span<const std::byte> own, const Combine& combine, bool lets_in,
-                              Deadline deadline) {
+Bytes ElasticCollectives::lead(std::span<const std::byte> own, const Combine& combine, bool lets_in,
+                               Deadline deadline) {
   parts_.clear();
   parts_[rank()].assign(own.begin(), own.end());
   ahead_.reset();
@@ -49,13 +49,13 @@ Bytes LivingCollectives::lead(std::span<const std::byte> own, const Combine& com
 }
 
 // So that one that follows another can say so.
-void LivingCollectives::announce(Deadline deadline) {
+void ElasticCollectives::announce(Deadline deadline) {
   for (Rank to = 0; to < size(); ++to) {
     if (to != rank() && present_[to]) send(to, Kind::kLeading, operation_, {}, deadline);
   }
 }
 
-void LivingCollectives::hear_all(Deadline deadline) {
+void ElasticCollectives::hear_all(Deadline deadline) {
   while (!awaited().empty()) {
     if (auto message = transport_.receive_any(kLivingTag, std::min(deadline, deadline_in(kLook)))) {
       take(std::move(*message));
@@ -71,8 +71,8 @@ void LivingCollectives::hear_all(Deadline deadline) {
   while (auto message = transport_.try_receive(kLivingTag)) take(std::move(*message));
 }
 
-bool LivingCollectives::has_majority_of(const std::vector<bool>& ranks, Rank leader,
-                                        const std::vector<Rank>& ended) const {
+bool ElasticCollectives::has_majority_of(const std::vector<bool>& ranks, Rank leader,
+                                         const std::vector<Rank>& ended) const {
   int all = 0;
   int ours = 0;
   for (Rank other = 0; other < size(); ++other) {
@@ -85,7 +85,7 @@ bool LivingCollectives::has_majority_of(const std::vector<bool>& ranks, Rank lea
 
 // Two sides that have lost each other must not both go on. That of the last answer is not enough:
 // it may count ranks that never got it, and have gone on without this one.
-std::vector<Rank> LivingCollectives::require_majority() {
+std::vector<Rank> ElasticCollectives::require_majority() {
   LivingAnswer last{0, std::vector<bool>(present_.size(), true), {}, {}, {}};
   last.before.ranks = last.present;
   if (!last_.empty()) last = read_answer(last_, size());
@@ -113,7 +113,7 @@ std::vector<Rank> LivingCollectives::require_majority() {
   return ended;
 }
 
-std::vector<std::pair<Rank, std::string>> LivingCollectives::let_in() {
+std::vector<std::pair<Rank, std::string>> ElasticCollectives::let_in() {
   std::vector<std::pair<Rank, std::string>> joined;
   for (const Rank rank : std::exchange(ready_, {})) {
     if (present_[rank]) continue;
@@ -125,7 +125,7 @@ std::vector<std::pair<Rank, std::string>> LivingCollectives::let_in() {
 }
 
 // What one that is not let in says may be wrong, and is its own affair.
-void LivingCollectives::take(Message message) {
+void ElasticCollectives::take(Message message) {
   received_ += message.payload.size();
   const Rank from = message.from;
   LivingHeader header;
@@ -142,7 +142,7 @@ void LivingCollectives::take(Message message) {
   }
 }
 
-void LivingCollectives::handle(Message message) {
+void ElasticCollectives::handle(Message message) {
   const Rank from = message.from;
   const LivingMessage read = read_living(from, message.payload);
   switch (read.header.kind) {
@@ -190,7 +190,7 @@ void LivingCollectives::handle(Message message) {
 
 // One answer more or less is all by which two ranks can differ: nobody gets the next one before all
 // have asked for it.
-void LivingCollectives::handle_succession(Rank from, const LivingMessage& message) {
+void ElasticCollectives::handle_succession(Rank from, const LivingMessage& message) {
   if (!present_[from]) {
     send(from, Kind::kCutOff, 0, {}, deadline_in(kLivingSoon));
     return;
@@ -209,7 +209,7 @@ void LivingCollectives::handle_succession(Rank from, const LivingMessage& messag
   }
 }
 
-std::vector<Rank> LivingCollectives::awaited() const {
+std::vector<Rank> ElasticCollectives::awaited() const {
   std::vector<Rank> ranks;
   for (Rank other = 0; other < size(); ++other) {
     const bool heard = other == rank() || parts_.contains(other) || early_.contains(other);
@@ -218,7 +218,7 @@ std::vector<Rank> LivingCollectives::awaited() const {
   return ranks;
 }
 
-void LivingCollectives::look_for_lost() {
+void ElasticCollectives::look_for_lost() {
   std::vector<Rank> lost;
   for (const Rank rank : awaited()) {
     if (!transport_.gone(rank).empty()) lost.push_back(rank);
@@ -234,7 +234,7 @@ void LivingCollectives::look_for_lost() {
   }
 }
 
-void LivingCollectives::lose(Rank rank) {
+void ElasticCollectives::lose(Rank rank) {
   present_[rank] = false;
   parts_.erase(rank);
   early_.erase(rank);
@@ -242,11 +242,11 @@ void LivingCollectives::lose(Rank rank) {
   std::erase(introduced_, rank);
 }
 
-void LivingCollectives::welcome(Rank rank, std::span<const std::byte> entry, Deadline deadline) {
+void ElasticCollectives::welcome(Rank rank, std::span<const std::byte> entry, Deadline deadline) {
   send(rank, Kind::kEntry, operation_, entry, deadline);
 }
 
-void LivingCollectives::end_all(const std::string& reason) {
+void ElasticCollectives::end_all(const std::string& reason) {
   for (Rank to = 0; to < size(); ++to) {
     if (to == rank()) continue;
     try {

@@ -1,5 +1,5 @@
 // Groups that lose ranks and get them back.
-#include "collectives/living.h"
+#include "collectives/elastic.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <set>
 #include <thread>
 
-#include "collectives/living_messages.h"
+#include "collectives/elastic_messages.h"
 #include "transport/in_process.h"
 #include "transport/rank_threads.h"
 #include "transport/tcp.h"
@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-float sum_of_ones(LivingCollectives& group) {
+float sum_of_ones(ElasticCollectives& group) {
   float value = 1;
   group.all_reduce({&value, 1}, far());
   return value;
@@ -30,7 +30,7 @@ float sum_of_ones(LivingCollectives& group) {
 TEST(Living, WhoIsLostIsLeftOutAndTheOthersGoOn) {
   auto transports = make_in_process_group(4);
   const auto errors = run_ranks(4, [&](Rank rank) {
-    LivingCollectives group(*transports[rank], {});
+    ElasticCollectives group(*transports[rank], {});
     EXPECT_EQ(sum_of_ones(group), 4);
     EXPECT_EQ(group.present(), 4);
     if (rank == 2) {
@@ -55,7 +55,7 @@ TEST(Living, WhoIsLostIsLeftOutAndTheOthersGoOn) {
 TEST(Living, WhoLeavesForAReasonEndsTheOthersWithIt) {
   auto transports = make_in_process_group(3);
   const auto errors = run_ranks(3, [&](Rank rank) {
-    LivingCollectives group(*transports[rank], {});
+    ElasticCollectives group(*transports[rank], {});
     group.barrier(far());
     if (rank == 2) {
       group.leave("rank 2 failed: its disk is full");
@@ -70,7 +70,7 @@ TEST(Living, WhoLeavesForAReasonEndsTheOthersWithIt) {
 TEST(Living, TheFirstOnesReasonReachesThoseWhoComeLater) {
   auto transports = make_in_process_group(3);
   const auto errors = run_ranks(3, [&](Rank rank) {
-    LivingCollectives group(*transports[rank], {});
+    ElasticCollectives group(*transports[rank], {});
     group.barrier(far());
     if (rank == 0) {
       group.leave("rank 0 failed: its disk is full");
@@ -86,7 +86,7 @@ TEST(Living, TheFirstOnesReasonReachesThoseWhoComeLater) {
 
 TEST(Living, WhoIsNotLetInCannotEndTheOthers) {
   auto transports = make_in_process_group(2);
-  LivingOptions options;
+  ElasticOptions options;
   options.introduce = [](Rank, const std::string&) -> std::string { throw ConfigError("not you"); };
   const auto errors = run_ranks(2, [&](Rank rank) {
     if (rank == 1) {
@@ -94,7 +94,7 @@ TEST(Living, WhoIsNotLetInCannotEndTheOthers) {
       introduce_to(*transports[1], 0, "me", present, far());
       return;
     }
-    LivingCollectives group(*transports[0], options);
+    ElasticCollectives group(*transports[0], options);
     group.barrier(far());
     EXPECT_EQ(group.present(), 1);
   });
@@ -104,7 +104,7 @@ TEST(Living, WhoIsNotLetInCannotEndTheOthers) {
 
 TEST(Living, WhoWasNotIntroducedIsNotLetIn) {
   auto transports = make_in_process_group(2);
-  LivingOptions options;
+  ElasticOptions options;
   options.introduce = [](Rank, const std::string&) -> std::string { throw ConfigError("not you"); };
   options.joined = [](Rank, const std::string&) { throw PeerError("it was let in"); };
   const auto send = [&](LivingKind kind) {
@@ -112,7 +112,7 @@ TEST(Living, WhoWasNotIntroducedIsNotLetIn) {
   };
   send(LivingKind::kReturn);
   send(LivingKind::kReady);
-  LivingCollectives group(*transports[0], options);
+  ElasticCollectives group(*transports[0], options);
   group.barrier(far());
   send(LivingKind::kReady);
   EXPECT_TRUE(group.agree(false, 0, far()).joined.empty());
@@ -122,9 +122,9 @@ TEST(Living, WhoWasNotIntroducedIsNotLetIn) {
 TEST(Living, WithoutWhoLedTheNextLeads) {
   auto transports = make_in_process_group(4);
   const auto errors = run_ranks(4, [&](Rank rank) {
-    LivingOptions options;
+    ElasticOptions options;
     options.has_ended = [](Rank) { return true; };
-    LivingCollectives group(*transports[rank], options);
+    ElasticCollectives group(*transports[rank], options);
     for (Rank lost = 0; lost < 4; ++lost) {
       EXPECT_EQ(sum_of_ones(group), 4 - lost);
       EXPECT_EQ(group.leader(), lost);
@@ -216,7 +216,7 @@ TEST(Living, AnAnswerThatOnlySomeGotBeforeWhoLedWasLostReachesAll) {
     auto inner = make_in_process_group(4);
     auto transports = troubled(inner);
     const auto errors = run_ranks(4, [&](Rank rank) {
-      LivingCollectives group(*transports[rank], {});
+      ElasticCollectives group(*transports[rank], {});
       EXPECT_EQ(sum_of_ones(group), 4);
       if (rank == 0) transports[0]->die_after(reached);
       const auto all = group.all_gather(bytes_of("rank " + std::to_string(rank)), far());
@@ -240,7 +240,7 @@ std::set<Rank> who_goes_on(int size, const std::set<Rank>& side) {
   auto transports = troubled(inner);
   std::vector<int> went_on(static_cast<std::size_t>(size), 0);
   run_ranks(size, [&](Rank rank) {
-    LivingCollectives group(*transports[rank], {});
+    ElasticCollectives group(*transports[rank], {});
     group.barrier(far());
     for (Rank other = 0; other < size; ++other) {
       if (side.contains(rank) != side.contains(other)) transports[rank]->cut(other);
@@ -273,7 +273,7 @@ TEST(Living, AnAnswerThatNobodyGotDoesNotMakeTheSmallerSideWhole) {
   std::vector<int> answers(4, 0);
   std::atomic<bool> is_cut = false;
   run_ranks(4, [&](Rank rank) {
-    LivingCollectives group(*transports[rank], {});
+    ElasticCollectives group(*transports[rank], {});
     group.barrier(far());
     // Rank 0 has heard of rank 1 when it loses all three.
     std::jthread cut;
@@ -303,10 +303,10 @@ TEST(Living, WhoLeadsShowsItselfOnlyOnceItIsSure) {
   auto transports = make_in_process_group(2);
   const auto errors = run_ranks(2, [&](Rank rank) {
     bool listens = false;
-    LivingOptions options;
+    ElasticOptions options;
     options.leads = [&] { listens = true; };
     options.has_ended = [&](Rank) { return !listens; };  // at the same address
-    LivingCollectives group(*transports[rank], options);
+    ElasticCollectives group(*transports[rank], options);
     group.barrier(far());
     if (rank == 0) return transports[0]->close();
     for (int i = 0; i < 3; ++i) EXPECT_FALSE(group.agree(false, 0, far()).any);
@@ -321,7 +321,7 @@ TEST(Living, WhoAloneHasLostTheOneThatLeadsIsTold) {
     auto inner = make_in_process_group(4);
     auto transports = troubled(inner);
     const auto errors = run_ranks(4, [&](Rank rank) {
-      LivingCollectives group(*transports[rank], {});
+      ElasticCollectives group(*transports[rank], {});
       group.barrier(far());
       if (rank == alone) transports[rank]->cut(0);
       if (rank == 0) transports[rank]->cut(alone);
@@ -342,7 +342,7 @@ TEST(Living, WhoAloneHasLostTheOneThatLeadsIsTold) {
 TEST(Living, SaysWhoIsLateAtTheDeadline) {
   auto transports = make_in_process_group(3);
   const auto errors = run_ranks(3, [&](Rank rank) {
-    LivingCollectives group(*transports[rank], {});
+    ElasticCollectives group(*transports[rank], {});
     if (rank == 2) {
       std::this_thread::sleep_for(600ms);
       return;
@@ -378,7 +378,7 @@ void end_and_come_back(Rank lost) {
   std::vector<Rank> seen(3, -1);
   std::vector<std::string> heard(3);
   std::string entry;
-  const auto go_on_until_it_is_back = [&](Rank rank, LivingCollectives& group) {
+  const auto go_on_until_it_is_back = [&](Rank rank, ElasticCollectives& group) {
     for (int step = 0; step < 10000; ++step) {
       const auto agreed = group.agree(false, step, far());
       if (agreed.joined.empty()) {
@@ -409,7 +409,7 @@ void end_and_come_back(Rank lost) {
     EXPECT_FALSE(transport->gone(third).empty());
     EXPECT_TRUE(transport->call(third, lane.addresses[third], far()));
     EXPECT_EQ(transport->gone(third), "");
-    LivingCollectives group(*transport, {}, leader);
+    ElasticCollectives group(*transport, {}, leader);
     entry = text_of(group.enter(far()));
     EXPECT_EQ(sum_of_ones(group), 3);
     EXPECT_EQ(group.present(), 3);
@@ -418,12 +418,12 @@ void end_and_come_back(Rank lost) {
   const auto errors = run_ranks(3, [&](Rank rank) {
     Member& own = members[rank];
     own.transport = own.node->connect(lane, far());
-    LivingOptions living;
-    living.introduce = [](Rank, const std::string& text) { return "welcome, " + text; };
-    living.joined = [&, rank](Rank, const std::string& text) { heard[rank] = text; };
+    ElasticOptions elastic;
+    elastic.introduce = [](Rank, const std::string& text) { return "welcome, " + text; };
+    elastic.joined = [&, rank](Rank, const std::string& text) { heard[rank] = text; };
     bool at_meeting = rank == 0;
-    living.leads = [&] { at_meeting = at_meeting || own.node->listen_also(meeting); };
-    LivingCollectives group(*own.transport, living);
+    elastic.leads = [&] { at_meeting = at_meeting || own.node->listen_also(meeting); };
+    ElasticCollectives group(*own.transport, elastic);
     EXPECT_EQ(sum_of_ones(group), 3);
     if (rank != lost) return go_on_until_it_is_back(rank, group);
     own.transport.reset();

@@ -1,4 +1,4 @@
-#include "collectives/meeting.h"
+#include "collectives/barrier.h"
 
 #include <sched.h>
 
@@ -6,30 +6,30 @@
 
 namespace cohort {
 
-Patience Patience::for_group(int size, bool shared, int cores) {
+SpinPolicy SpinPolicy::for_group(int size, bool shared, int cores) {
   cpu_set_t allowed;
   if (cores == 0 && sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
     cores = CPU_COUNT(&allowed);
   }
-  Patience patience;
+  SpinPolicy spin;
   // About as long as it takes to put a thread to sleep and to wake it.
-  patience.looks = cores >= size ? 1500 : 0;
-  patience.yields = 20;
-  patience.shared = shared;
-  return patience;
+  spin.looks = cores >= size ? 1500 : 0;
+  spin.yields = 20;
+  spin.shared = shared;
+  return spin;
 }
 
-Meeting::Result Meeting::wait(std::uint32_t mine, const Patience& patience, Deadline deadline) {
-  Turns turns(patience);
+Barrier::Result Barrier::wait(std::uint32_t mine, const SpinPolicy& spin, Deadline deadline) {
+  Turns turns(spin);
   while (turns.next()) {
     const std::uint32_t seen = state_.load(std::memory_order_acquire);
     if (number(seen) != mine) return {};
     if ((seen & kBroken) != 0) return {Outcome::kBroken};
   }
-  return sleep(mine, patience.shared, deadline);
+  return sleep(mine, spin.shared, deadline);
 }
 
-Meeting::Result Meeting::sleep(std::uint32_t mine, bool shared, Deadline deadline) {
+Barrier::Result Barrier::sleep(std::uint32_t mine, bool shared, Deadline deadline) {
   const auto start = Clock::now();
   // Counted before the word is looked at again: whoever changes it afterwards sees the count.
   sleepers_.fetch_add(1);
@@ -53,20 +53,20 @@ Meeting::Result Meeting::sleep(std::uint32_t mine, bool shared, Deadline deadlin
   return result;
 }
 
-void Meeting::wake_sleepers(bool shared) {
+void Barrier::wake_sleepers(bool shared) {
   if (sleepers_.load() != 0) futex_wake_all(state_, shared);
 }
 
-bool Meeting::break_unless_held(std::uint32_t number_of_meeting, bool shared) {
+bool Barrier::break_unless_held(std::uint32_t number_of_round, bool shared) {
   std::uint32_t seen = state_.load();
   do {
-    if (seen / kOneMeeting != number_of_meeting) return false;
+    if (seen / kOneRound != number_of_round) return false;
   } while (!state_.compare_exchange_weak(seen, seen | kBroken));
   futex_wake_all(state_, shared);
   return true;
 }
 
-void Meeting::break_up(bool shared) {
+void Barrier::break_up(bool shared) {
   state_.fetch_or(kBroken);
   futex_wake_all(state_, shared);
 }

@@ -1,4 +1,4 @@
-#include "collectives/living_messages.h"
+#include "collectives/elastic_messages.h"
 
 #include <algorithm>
 #include <cstring>

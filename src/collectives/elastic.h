@@ -44,10 +44,10 @@
 
 namespace cohort {
 
-enum class LivingKind : std::uint32_t;  // living_messages.h
+enum class LivingKind : std::uint32_t;  // elastic_messages.h
 struct LivingMessage;
 
-struct LivingOptions {
+struct ElasticOptions {
   // Of who leads: what a rank that comes back is told, which said `text` of itself.
   std::function<std::string(Rank rank, const std::string& text)> introduce = nullptr;
   // Of all, when it is let in.
@@ -58,12 +58,12 @@ struct LivingOptions {
   std::function<void()> leads = nullptr;
 };
 
-class LivingCollectives final : public Collectives {
+class ElasticCollectives final : public Collectives {
  public:
   // The transport outlives it, but for the destructor. `entered`: this rank will enter() a group
   // that is under way, which that one leads.
-  LivingCollectives(Transport& transport, LivingOptions options,
-                    std::optional<Rank> entered = std::nullopt);
+  ElasticCollectives(Transport& transport, ElasticOptions options,
+                     std::optional<Rank> entered = std::nullopt);
 
   Rank rank() const override { return transport_.rank(); }
   int size() const override { return transport_.size(); }
@@ -133,7 +133,7 @@ class LivingCollectives final : public Collectives {
   void fail_if_broken();
 
   Transport& transport_;
-  LivingOptions options_;
+  ElasticOptions options_;
   std::uint64_t operation_ = 0;
   std::atomic<Rank> leader_ = 0;  // whom this rank follows
   Rank answered_by_ = 0;

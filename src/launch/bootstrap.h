@@ -19,7 +19,7 @@
 namespace cohort {
 
 // What a process knows before it has spoken to any other.
-struct MeetingPlan {
+struct BootstrapPlan {
   int processes = 1;
   int process = 0;
   std::string source = {};  // who told: "torchrun", "Open MPI", ... or "" where nobody did
@@ -33,15 +33,15 @@ struct MeetingPlan {
 // process 0 listen at the address of this host from which they reach it; on loopback when that is
 // loopback. Throws ConfigError when that is not known, or cannot serve several hosts; PeerError
 // when this host has no way there.
-MeetingPlan plan_meeting(const JobOptions& options, const Variable& variable);
+BootstrapPlan plan_bootstrap(const JobOptions& options, const Variable& variable);
 
-class Meeting {
+class Bootstrap {
  public:
   // Waits for all processes (in process 0) or for process 0. `agreement`: "4 processes and 8
   // workers"; who counts otherwise is refused. Throws PeerError that names who did not come,
   // ConfigError when this process is refused.
-  Meeting(TcpNode& node, const MeetingPlan& plan, const std::string& agreement,
-          const std::function<void(const std::string&)>& note, Deadline deadline);
+  Bootstrap(TcpNode& node, const BootstrapPlan& plan, const std::string& agreement,
+            const std::function<void(const std::string&)>& note, Deadline deadline);
 
   // What each process contributed, by process. All call it equally often.
   std::vector<Bytes> exchange(const std::string& own, Deadline deadline);

@@ -1,4 +1,4 @@
-// What those who go on without the lost tell each other (living.h), as bytes.
+// What those who go on without the lost tell each other (elastic.h), as bytes.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "network/passage.h"
+#include "network/record_buffer.h"
 
 #include <cstring>
 #include <utility>
@@ -10,7 +10,7 @@ thread_local std::unique_ptr<std::byte[]> to_lend;
 
 }  // namespace
 
-std::span<std::byte> Passage::room() {
+std::span<std::byte> RecordBuffer::room() {
   if (!lent_) lent_ = std::move(to_lend);
   if (!lent_) lent_ = std::make_unique_for_overwrite<std::byte[]>(kSize);
   if (size() > 0 && (begin_ > 0 || memory_ != lent_.get())) {
@@ -22,7 +22,7 @@ std::span<std::byte> Passage::room() {
   return {memory_ + end_, kSize - end_};
 }
 
-void Passage::rest() {
+void RecordBuffer::rest() {
   if (!lent_ || size() > kLittle) return;
   if (size() > 0) {
     if (!little_) little_ = std::make_unique_for_overwrite<std::byte[]>(kLittle);

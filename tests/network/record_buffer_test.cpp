@@ -1,4 +1,4 @@
-#include "network/passage.h"
+#include "network/record_buffer.h"
 
 #include <gtest/gtest.h>
 
@@ -11,20 +11,20 @@ namespace cohort {
 namespace {
 
 // Against queues that own their memory: whatever streams do by turns, each finds its own bytes.
-TEST(Passage, KeepsTheBytesOfStreamsThatShareMemory) {
+TEST(RecordBuffer, KeepsTheBytesOfStreamsThatShareMemory) {
   std::mt19937 random(7);
   const auto up_to = [&](std::size_t most) {
     return std::uniform_int_distribution<std::size_t>(0, most)(random);
   };
-  std::array<Passage, 3> passages;
+  std::array<RecordBuffer, 3> passages;
   std::array<std::deque<std::byte>, 3> expected;
   std::uint8_t next = 0;
   for (int turn = 0; turn < 3000; ++turn) {
     const std::size_t which = up_to(passages.size() - 1);
-    Passage& passage = passages[which];
+    RecordBuffer& passage = passages[which];
     std::deque<std::byte>& bytes = expected[which];
     const auto room = passage.room();
-    ASSERT_EQ(room.size(), Passage::kSize - bytes.size());
+    ASSERT_EQ(room.size(), RecordBuffer::kSize - bytes.size());
     const std::size_t put = std::min(room.size(), up_to(turn % 2 == 0 ? 100 : 60000));
     for (std::size_t place = 0; place < put; ++place) {
       room[place] = std::byte{++next};
@@ -39,9 +39,9 @@ TEST(Passage, KeepsTheBytesOfStreamsThatShareMemory) {
   }
 }
 
-TEST(Passage, HandsMemoryOnOnceLittleIsLeft) {
-  Passage first;
-  Passage second;
+TEST(RecordBuffer, HandsMemoryOnOnceLittleIsLeft) {
+  RecordBuffer first;
+  RecordBuffer second;
   const std::byte* memory = first.room().data();
   first.put(10 * kLongestRecord);
   first.rest();
@@ -49,7 +49,7 @@ TEST(Passage, HandsMemoryOnOnceLittleIsLeft) {
   second.rest();
   first.take(9 * kLongestRecord);
   first.rest();
-  Passage third;
+  RecordBuffer third;
   EXPECT_EQ(third.room().data(), memory);
 }
 

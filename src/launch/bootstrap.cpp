@@ -1,4 +1,4 @@
-#include "launch/meeting.h"
+#include "launch/bootstrap.h"
 
 #include <netdb.h>
 #include <sys/socket.h>
@@ -73,8 +73,8 @@ JobId job_of(const JobOptions& options, const Variable& variable, const std::str
   return job_id_of(name);
 }
 
-MeetingPlan plan_of_known_addresses(const JobOptions& options, const Variable& variable) {
-  MeetingPlan plan;
+BootstrapPlan plan_of_known_addresses(const JobOptions& options, const Variable& variable) {
+  BootstrapPlan plan;
   plan.processes = static_cast<int>(options.addresses.size());
   plan.process = options.process;
   if (plan.process < 0 || plan.process >= plan.processes) {
@@ -121,9 +121,9 @@ std::optional<Place> place_of(const JobOptions& options, const Variable& variabl
 
 }  // namespace
 
-MeetingPlan plan_meeting(const JobOptions& options, const Variable& variable) {
+BootstrapPlan plan_bootstrap(const JobOptions& options, const Variable& variable) {
   if (!options.addresses.empty()) return plan_of_known_addresses(options, variable);
-  MeetingPlan plan;
+  BootstrapPlan plan;
   const std::optional<Place> place = place_of(options, variable);
   if (!place) {
     if (options.workers <= 1) return plan;
@@ -156,8 +156,8 @@ MeetingPlan plan_meeting(const JobOptions& options, const Variable& variable) {
   return plan;
 }
 
-Meeting::Meeting(TcpNode& node, const MeetingPlan& plan, const std::string& agreement,
-                 const std::function<void(const std::string&)>& note, Deadline deadline) {
+Bootstrap::Bootstrap(TcpNode& node, const BootstrapPlan& plan, const std::string& agreement,
+                     const std::function<void(const std::string&)>& note, Deadline deadline) {
   TcpLane lane;
   lane.number = kMeetingLane;
   lane.star = true;
@@ -187,7 +187,7 @@ Meeting::Meeting(TcpNode& node, const MeetingPlan& plan, const std::string& agre
   }
 }
 
-std::vector<Bytes> Meeting::exchange(const std::string& own, Deadline deadline) {
+std::vector<Bytes> Bootstrap::exchange(const std::string& own, Deadline deadline) {
   const Tag tag = round_++;
   const auto bytes = std::as_bytes(std::span(own));
   if (star_->rank() != 0) {

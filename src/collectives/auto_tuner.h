@@ -12,7 +12,7 @@ namespace cohort {
 // Remembers for vectors of about the same length how long each way took. Which one is quickest
 // depends on the machine (whether its cores share a cache) and on what else it does, so the slower
 // ones are tried again now and then. Used from one thread.
-class QuickerWay {
+class AutoTuner {
  public:
   static constexpr int kMostWays = 3;
 

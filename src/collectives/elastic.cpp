@@ -1,27 +1,27 @@
-#include "collectives/living.h"
+#include "collectives/elastic.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "collectives/elastic_messages.h"
 #include "collectives/farewell.h"
-#include "collectives/living_messages.h"
 #include "core/error.h"
 
 namespace cohort {
-LivingCollectives::LivingCollectives(Transport& transport, LivingOptions options,
-                                     std::optional<Rank> entered)
+ElasticCollectives::ElasticCollectives(Transport& transport, ElasticOptions options,
+                                       std::optional<Rank> entered)
     : transport_(transport),
       options_(std::move(options)),
       leader_(entered.value_or(0)),
       answered_by_(entered.value_or(0)),
       present_(static_cast<std::size_t>(transport.size()), !entered) {}
 
-int LivingCollectives::present() const {
+int ElasticCollectives::present() const {
   return static_cast<int>(std::count(present_.begin(), present_.end(), true));
 }
 
-void LivingCollectives::all_reduce(std::span<float> values, Deadline deadline) {
+void ElasticCollectives::all_reduce(std::span<float> values, Deadline deadline) {
   const auto combine = [&](const std::map<Rank, Bytes>& parts) {
     std::vector<float> sums(values.size());
     std::vector<float> part(values.size());
@@ -43,15 +43,15 @@ void LivingCollectives::all_reduce(std::span<float> values, Deadline deadline) {
   if (!sum.empty()) std::memcpy(values.data(), sum.data(), sum.size());
 }
 
-std::vector<Bytes> LivingCollectives::all_gather(std::span<const std::byte> own,
-                                                 Deadline deadline) {
+std::vector<Bytes> ElasticCollectives::all_gather(std::span<const std::byte> own,
+                                                  Deadline deadline) {
   const auto combine = [&](const std::map<Rank, Bytes>& parts) {
     return encode_table(parts, size());
   };
   return read_table(operate(own, combine, /*lets_in=*/false, deadline), size());
 }
 
-void LivingCollectives::broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) {
+void ElasticCollectives::broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) {
   COHORT_CHECK(root >= 0 && root < size(), "no rank " + std::to_string(root));
   const auto combine = [&](const std::map<Rank, Bytes>& parts) {
     const auto part = parts.find(root);
@@ -66,13 +66,13 @@ void LivingCollectives::broadcast(std::span<std::byte> bytes, Rank root, Deadlin
   if (!result.empty()) std::memcpy(bytes.data(), result.data(), result.size());
 }
 
-void LivingCollectives::barrier(Deadline deadline) {
+void ElasticCollectives::barrier(Deadline deadline) {
   operate(
       {}, [](const auto&) { return Bytes(); }, /*lets_in=*/false, deadline);
 }
 
-LivingCollectives::Agreement LivingCollectives::agree(bool mine, std::int64_t number,
-                                                      Deadline deadline) {
+ElasticCollectives::Agreement ElasticCollectives::agree(bool mine, std::int64_t number,
+                                                        Deadline deadline) {
   const std::int64_t own[2] = {mine ? 1 : 0, number};
   const auto combine = [&](const std::map<Rank, Bytes>& parts) {
     std::int64_t all[2] = {0, number};
@@ -96,8 +96,8 @@ LivingCollectives::Agreement LivingCollectives::agree(bool mine, std::int64_t nu
   return {all[0] > 0, all[1], joined_};
 }
 
-Bytes LivingCollectives::operate(std::span<const std::byte> own, const Combine& combine,
-                                 bool lets_in, Deadline deadline) {
+Bytes ElasticCollectives::operate(std::span<const std::byte> own, const Combine& combine,
+                                  bool lets_in, Deadline deadline) {
   fail_if_broken();
   ++operation_;
   try {
@@ -121,7 +121,7 @@ Bytes LivingCollectives::operate(std::span<const std::byte> own, const Combine& 
   }
 }
 
-Bytes LivingCollectives::settle(Bytes bytes) {
+Bytes ElasticCollectives::settle(Bytes bytes) {
   const LivingAnswer answer = read_answer(bytes, size());
   answered_by_ = answer.leader;
   present_ = answer.present;
@@ -138,7 +138,7 @@ Bytes LivingCollectives::settle(Bytes bytes) {
   return result;
 }
 
-std::optional<Bytes> LivingCollectives::follow(std::span<const std::byte> own, Deadline deadline) {
+std::optional<Bytes> ElasticCollectives::follow(std::span<const std::byte> own, Deadline deadline) {
   const Rank leader = leader_;
   // Where that fails, it may have said why it left.
   if (leader == answered_by_) {
@@ -156,8 +156,8 @@ std::optional<Bytes> LivingCollectives::follow(std::span<const std::byte> own, D
   return Bytes(payload.begin(), payload.end());
 }
 
-bool LivingCollectives::send(Rank to, Kind kind, std::uint64_t operation,
-                             std::span<const std::byte> payload, Deadline deadline) {
+bool ElasticCollectives::send(Rank to, Kind kind, std::uint64_t operation,
+                              std::span<const std::byte> payload, Deadline deadline) {
   const Bytes bytes = living_message(kind, operation, payload);
   try {
     transport_.send(to, kLivingTag, bytes, deadline);
@@ -171,7 +171,7 @@ bool LivingCollectives::send(Rank to, Kind kind, std::uint64_t operation,
 }
 
 // Nothing when it is lost.
-std::optional<Message> LivingCollectives::receive_from_leader(Deadline deadline) {
+std::optional<Message> ElasticCollectives::receive_from_leader(Deadline deadline) {
   const Rank leader = leader_;
   while (true) {
     Message message;
@@ -198,7 +198,7 @@ std::optional<Message> LivingCollectives::receive_from_leader(Deadline deadline)
 
 // Who has lost the one that leads, though this rank has not, turns to this one or to itself. And
 // who comes back may ask the wrong one.
-void LivingCollectives::hear_others() {
+void ElasticCollectives::hear_others() {
   while (auto message = transport_.try_receive(kLivingTag)) kept_.push_back(std::move(*message));
   std::vector<Message> kept;
   for (Message& message : std::exchange(kept_, {})) {
@@ -224,7 +224,7 @@ void LivingCollectives::hear_others() {
 }
 
 // The lowest that is left, as far as this rank can see.
-Rank LivingCollectives::successor() const {
+Rank ElasticCollectives::successor() const {
   for (Rank other = 0; other < size(); ++other) {
     if (other == rank()) break;
     if (present_[other] && transport_.gone(other).empty()) return other;
@@ -232,11 +232,11 @@ Rank LivingCollectives::successor() const {
   return rank();
 }
 
-void LivingCollectives::cut_off(const std::string& why) const {
+void ElasticCollectives::cut_off(const std::string& why) const {
   throw CutOffError(list_of({rank()}) + " is cut off from the others: " + why);
 }
 
-Bytes LivingCollectives::enter(Deadline deadline) {
+Bytes ElasticCollectives::enter(Deadline deadline) {
   const auto lost = [this] { cut_off(list_of({leader_.load()}) + " " + transport_.gone(leader_)); };
   if (!send(leader_, Kind::kReady, 0, {}, deadline)) lost();
   while (true) {
@@ -252,7 +252,7 @@ Bytes LivingCollectives::enter(Deadline deadline) {
   }
 }
 
-void LivingCollectives::leave(const std::string& reason) {
+void ElasticCollectives::leave(const std::string& reason) {
   const std::string text = farewell(list_of({rank()}), reason);
   {
     const std::lock_guard lock(mutex_);
@@ -270,14 +270,14 @@ void LivingCollectives::leave(const std::string& reason) {
   transport_.close();
 }
 
-void LivingCollectives::fail_if_broken() {
+void ElasticCollectives::fail_if_broken() {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) throw PeerError("the group is broken since: " + failure_);
 }
 
 std::string introduce_to(Transport& transport, Rank leader, const std::string& own,
                          std::vector<bool>& present, Deadline deadline) {
-  LivingCollectives group(transport, {}, leader);
+  ElasticCollectives group(transport, {}, leader);
   const auto lost = [&] { group.cut_off(list_of({leader}) + " " + transport.gone(leader)); };
   if (!group.send(leader, LivingKind::kReturn, 0, bytes_of(own), deadline)) lost();
   while (true) {

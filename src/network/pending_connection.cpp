@@ -1,4 +1,4 @@
-#include "network/doorkeeper.h"
+#include "network/pending_connection.h"
 
 #include <algorithm>
 
@@ -12,28 +12,28 @@ constexpr std::size_t kMagicBytes = 4;
 
 }  // namespace
 
-Stranger::Stranger(const House& house, Descriptor socket, std::string from, bool is_unix,
-                   Outcome outcome)
-    : house_(house),
+PendingConnection::PendingConnection(const AcceptContext& context, Descriptor socket,
+                                     std::string from, bool is_unix, Outcome outcome)
+    : context_(context),
       from_(std::move(from)),
       is_unix_(is_unix),
       outcome_(std::move(outcome)),
-      connection_(std::make_shared<EarlyConnection>(house.io, std::move(socket))),
-      timer_(house.io) {}
+      connection_(std::make_shared<EarlyConnection>(context.io, std::move(socket))),
+      timer_(context.io) {}
 
-// What comes next, when the step has gone well and the stranger has not been sent away meanwhile.
+// What comes next, when the step has gone well and the connection has not been sent away meanwhile.
 template <class Next>
-EarlyConnection::Done Stranger::then(Next next) {
+EarlyConnection::Done PendingConnection::then(Next next) {
   return [weak = weak_from_this(), next](const std::optional<std::string>& problem) {
     const auto self = weak.lock();
     if (!self) return;
     if (!problem) return ((*self).*next)();
-    const bool in_tls = self->house_.tls != nullptr && !self->is_secure_;
+    const bool in_tls = self->context_.tls != nullptr && !self->is_secure_;
     self->refuse({in_tls ? "TLS handshake failed" : "closed early", *problem});
   };
 }
 
-void Stranger::begin() {
+void PendingConnection::begin() {
   timer_.expires_after(kStrangerTime);
   timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
     const auto self = weak.lock();
@@ -42,46 +42,46 @@ void Stranger::begin() {
                                 std::to_string(kStrangerTime.count()) + " s"});
   });
   // What TLS needs is not allocated for those who say nothing.
-  connection_->wait_until_readable(then(&Stranger::secure));
+  connection_->wait_until_readable(then(&PendingConnection::secure));
 }
 
-void Stranger::secure() {
+void PendingConnection::secure() {
   has_spoken_ = true;
   const int socket = connection_->socket();
-  connection_->set_stream(house_.tls != nullptr ? house_.tls->make_stream(socket)
-                                                : make_plain_stream(socket, is_unix_));
-  connection_->handshake(then(&Stranger::read_magic));
+  connection_->set_stream(context_.tls != nullptr ? context_.tls->make_stream(socket)
+                                                  : make_plain_stream(socket, is_unix_));
+  connection_->handshake(then(&PendingConnection::read_magic));
 }
 
-void Stranger::read_magic() {
+void PendingConnection::read_magic() {
   is_secure_ = true;
-  connection_->read(std::span(hello_).first(kMagicBytes), then(&Stranger::read_header));
+  connection_->read(std::span(hello_).first(kMagicBytes), then(&PendingConnection::read_header));
 }
 
-void Stranger::read_header() {
+void PendingConnection::read_header() {
   // Whoever speaks another protocol may wait for an answer before it says as much as a header.
   if (get_number<std::uint32_t>(hello_.data()) != kFrameMagic) {
     return refuse(*judge_header(std::span(hello_).first<kFrameHeaderBytes>(), {}));
   }
   const auto rest = std::span(hello_).subspan(kMagicBytes, kFrameHeaderBytes - kMagicBytes);
-  connection_->read(rest, then(&Stranger::read_greeting));
+  connection_->read(rest, then(&PendingConnection::read_greeting));
 }
 
-void Stranger::read_greeting() {
+void PendingConnection::read_greeting() {
   const auto header = std::span(hello_).first<kFrameHeaderBytes>();
-  if (const auto refusal = judge_header(header, house_.options.self.job)) return refuse(*refusal);
-  connection_->read(std::span(hello_).subspan(kFrameHeaderBytes), then(&Stranger::answer));
+  if (const auto refusal = judge_header(header, context_.options.self.job)) return refuse(*refusal);
+  connection_->read(std::span(hello_).subspan(kFrameHeaderBytes), then(&PendingConnection::answer));
 }
 
-void Stranger::answer() {
+void PendingConnection::answer() {
   const auto verdict = judge_hello(std::span(hello_).first<kFrameHeaderBytes>(),
                                    std::span(hello_).subspan<kFrameHeaderBytes>(),
-                                   house_.options.self, connection_->stream().certified());
+                                   context_.options.self, connection_->stream().certified());
   if (const auto* refusal = std::get_if<Refusal>(&verdict)) return refuse(*refusal);
   const auto& hello = std::get<Greeting>(verdict);
   std::string objection;
   try {
-    if (house_.events.admit) objection = house_.events.admit(hello.self);
+    if (context_.events.admit) objection = context_.events.admit(hello.self);
   } catch (const std::exception& error) {
     objection = error.what();
   }
@@ -89,40 +89,42 @@ void Stranger::answer() {
   welcome(hello);
 }
 
-void Stranger::welcome(const Greeting& hello) {
+void PendingConnection::welcome(const Greeting& hello) {
   Descriptor memory;
   std::unique_ptr<SharedRings> rings;
-  if (hello.shared_memory && house_.options.shared_memory && is_unix_ && house_.tls == nullptr) {
+  if (hello.shared_memory && context_.options.shared_memory && is_unix_ &&
+      context_.tls == nullptr) {
     rings = SharedRings::create(memory);
   }
-  const auto frame = encode_greeting(kWelcome, {.self = house_.options.self,
+  const auto frame = encode_greeting(kWelcome, {.self = context_.options.self,
                                                 .peer = hello.self,
                                                 .shared_memory = rings != nullptr,
-                                                .silence = house_.options.links.silence});
+                                                .silence = context_.options.links.silence});
   const bool said = rings ? send_with_descriptor(connection_->socket(), frame, memory.get())
                           : connection_->write(frame);
   if (!said) return refuse({"closed early", "it went away before it was welcomed"});
-  tune(connection_->socket(), house_.options.links.silence);
+  tune(connection_->socket(), context_.options.links.silence);
   timer_.cancel();
   const std::string way = rings      ? " by shared memory"
                           : is_unix_ ? " by a Unix socket"
-                                     : " at " + from_ + (house_.tls != nullptr ? " by TLS" : "");
+                                     : " at " + from_ + (context_.tls != nullptr ? " by TLS" : "");
   outcome_.welcomed(*this, make_link({.channel = connection_->take(),
                                       .peer = hello.self,
                                       .peer_text = hello.self.text() + way,
-                                      .options = house_.options.links,
+                                      .options = context_.options.links,
                                       .peer_silence = hello.silence,
                                       .rings = std::move(rings)}));
 }
 
-void Stranger::send_away(const Refusal& refusal) {
+void PendingConnection::send_away(const Refusal& refusal) {
   timer_.cancel();
   if (refusal.tell) {
-    static_cast<void>(connection_->write(encode_refusal(house_.options.self.job, refusal.detail)));
+    static_cast<void>(
+        connection_->write(encode_refusal(context_.options.self.job, refusal.detail)));
   }
   connection_->close();
 }
 
-void Stranger::refuse(const Refusal& refusal) { outcome_.refused(*this, refusal); }
+void PendingConnection::refuse(const Refusal& refusal) { outcome_.refused(*this, refusal); }
 
 }  // namespace cohort
