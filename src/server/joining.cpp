@@ -16,8 +16,6 @@ using Presence = Member::Presence;
 namespace {
 
 constexpr std::uint64_t kMaxUpdates = std::uint64_t{1} << 53;
-constexpr std::size_t kJoinNumbers = 2 * sizeof(std::uint64_t);  // before the job's specification
-
 std::string named(Rank worker) { return "worker " + std::to_string(worker); }
 
 }  // namespace
@@ -63,11 +61,7 @@ void ParameterServer::State::join(ConnectionId connection, const FrameHeader& he
   Connection& own = connections.at(connection);
   const Rank worker = own.worker;
   const std::uint64_t known_lineage = get_u64(payload);
-  const std::span<const std::byte> text = payload.subspan(kJoinNumbers);
-  if (!accept_spec(connection, worker,
-                   std::string(reinterpret_cast<const char*>(text.data()), text.size()))) {
-    return;
-  }
+  if (!accept_spec(connection, worker, job_text(payload))) return;
   Member& member = members->at(worker);
   if (known_lineage != 0 && restored) {
     member.holds = std::max(member.holds, version_near(model->version(), header.detail));
@@ -81,22 +75,34 @@ void ParameterServer::State::join(ConnectionId connection, const FrameHeader& he
   }
 }
 
+// What is wrong with a job whatever the server has of one; empty: nothing, and `given` is the job.
+std::string ParameterServer::State::objection(Rank worker, const std::string& text,
+                                              JobSpec& given) const {
+  try {
+    given = job_spec_from(text);
+  } catch (const PeerError& error) {
+    return error.what();
+  }
+  if (given.server != options.server) {
+    return "this is server " + std::to_string(options.server) + ", not server " +
+           std::to_string(given.server) + "; are the servers' addresses in order?";
+  }
+  if (worker < 0 || worker >= given.workers) {
+    return "there is no " + named(worker) + " in a job of " + std::to_string(given.workers);
+  }
+  return differences_from_told(options.told, given);
+}
+
 bool ParameterServer::State::accept_spec(ConnectionId connection, Rank worker,
                                          const std::string& text) {
   if (spec && text == spec_text && members->has(worker)) return true;
   std::string wrong;
   try {
-    auto given = std::make_unique<JobSpec>(job_spec_from(text));
-    if (given->server != options.server) {
-      wrong = "this is server " + std::to_string(options.server) + ", not server " +
-              std::to_string(given->server) + "; are the servers' addresses in order?";
-    } else if (worker < 0 || worker >= given->workers) {
-      wrong = "there is no " + named(worker) + " in a job of " + std::to_string(given->workers);
-    } else if (wrong = differences_from_told(options.told, *given); !wrong.empty()) {
-      // named there
-    } else if (spec) {
+    auto given = std::make_unique<JobSpec>();
+    wrong = objection(worker, text, *given);
+    if (wrong.empty() && spec) {
       wrong = differences(*spec, *given);
-    } else {
+    } else if (wrong.empty()) {
       model.emplace(*given);
       members.emplace(given->workers);
       for (Member& member : members->all()) {
@@ -106,8 +112,6 @@ bool ParameterServer::State::accept_spec(ConnectionId connection, Rank worker,
       spec = std::move(given);
       spec_text = cohort::to_json(*spec).dump();
     }
-  } catch (const PeerError& error) {
-    wrong = error.what();
   } catch (const std::bad_alloc&) {
     wrong = "server " + std::to_string(options.server) + " has not enough memory for its share";
   }

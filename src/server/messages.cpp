@@ -47,6 +47,11 @@ JoinedBody decode_joined(std::span<const std::byte> payload) {
           .in_model_before = flag_of(payload[kJoinedBytes - 1])};
 }
 
+std::string job_text(std::span<const std::byte> join) {
+  const std::span<const std::byte> text = join.subspan(kJoinNumbers);
+  return {reinterpret_cast<const char*>(text.data()), text.size()};
+}
+
 Bytes encode_counts(std::span<const std::uint64_t> counts) {
   Bytes bytes(counts.size() * sizeof(std::uint64_t));
   for (std::size_t i = 0; i < counts.size(); ++i)

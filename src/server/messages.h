@@ -61,6 +61,8 @@ enum class JoinKind : std::uint64_t {
   kCheckpoint,  // where no worker is under way, the job goes back to worker 0's checkpoint
 };
 
+inline constexpr std::size_t kJoinNumbers = 2 * sizeof(std::uint64_t);  // before the JobSpec
+
 // How a worker's part in the job ended.
 enum class LeaveKind : std::uint32_t {
   kDone,
@@ -100,6 +102,9 @@ struct JoinedBody {
 Bytes encode(const JoinedBody& body);
 // Throws PeerError.
 JoinedBody decode_joined(std::span<const std::byte> payload);
+
+// The JobSpec of a kJoin.
+std::string job_text(std::span<const std::byte> join);
 
 // Numbers, eight bytes each.
 Bytes encode_counts(std::span<const std::uint64_t> counts);

@@ -23,6 +23,9 @@ constexpr std::chrono::seconds kPatience{10};
 void ParameterServer::State::hold_restart(ConnectionId connection, const FrameHeader& header,
                                           std::span<const std::byte> payload) {
   Connection& own = connections.at(connection);
+  JobSpec given;  // the job would be gone before join() looks at it
+  const std::string wrong = objection(own.worker, job_text(payload), given);
+  if (!wrong.empty()) return refuse(connection, wrong);
   own.restart =
       Restart{.header = header, .payload = {payload.begin(), payload.end()}, .since = now};
   examine_restart();

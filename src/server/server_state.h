@@ -91,6 +91,7 @@ struct ParameterServer::State {
   void on_join(ConnectionId connection, const FrameHeader& header,
                std::span<const std::byte> payload);
   void join(ConnectionId connection, const FrameHeader& header, std::span<const std::byte> payload);
+  std::string objection(Rank worker, const std::string& text, JobSpec& given) const;
   bool accept_spec(ConnectionId connection, Rank worker, const std::string& text);
   std::string lost_state_text() const;
   void refuse(ConnectionId connection, const std::string& why);

@@ -1,0 +1,84 @@
+// Whether the workers that come with a checkpoint are a job that begins again, or join one that is
+// under way: what a server takes for which, and what it says to those it leaves behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cluster.h"
+#include "jobs.h"
+
+namespace cohort {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+class Resume : public ::testing::TestWithParam<ServerMode> {
+ protected:
+  // All processes end without a word, the server too, and new ones have a checkpoint.
+  static void crash_all(Cluster& cluster) {
+    cluster.begin();
+    cluster.settle();
+    cluster.crash_server();
+    cluster.restart_server();
+    for (const Rank rank : {0, 1}) cluster.start_worker(rank, JoinKind::kCheckpoint);
+  }
+
+  // Both are in a job that has gone back: worker 0 brings sevens.
+  static void expect_the_checkpoint(Cluster& cluster) {
+    cluster.pass(milliseconds(200));
+    cluster.settle();
+    ASSERT_TRUE(cluster.client(0).joined());
+    ASSERT_TRUE(cluster.client(1).joined());
+    ASSERT_TRUE(cluster.client(0).needs_values());
+    const std::vector<float> sevens(static_cast<std::size_t>(cluster.spec.size), 7.0F);
+    cluster.client(0).initialize(sevens, {}, {.version = 4, .skipped = 0, .pushes = {}});
+    cluster.client(1).pull(cluster.at(1).values, kExactParameters);
+    cluster.settle();
+    ASSERT_TRUE(cluster.client(1).pulled());
+    EXPECT_EQ(cluster.at(1).values[0], 7.0F);
+    EXPECT_EQ(cluster.server->version(), 4U);
+  }
+
+  // Of another job than before: more updates are asked for.
+  static void extend(Cluster& cluster) {
+    cluster.spec.settings = R"({"iterations": 9})";
+    for (const Rank rank : {0, 1}) cluster.start_worker(rank, JoinKind::kCheckpoint);
+  }
+
+  static void finish_and_restart(Cluster& cluster) {
+    cluster.begin();
+    for (const Rank rank : {0, 1}) cluster.client(rank).leave();
+    cluster.settle();
+    cluster.crash_server();
+    cluster.restart_server();
+  }
+};
+
+TEST_P(Resume, SettingsThatAreRefusedLeaveTheModelAsItIs) {
+  Cluster cluster(counting(2, GetParam()), keeping());
+  cluster.begin();
+  cluster.settle();
+  const std::vector<float> before = cluster.server->parameters();
+  cluster.spec.servers = 2;
+  cluster.spec.server = 1;
+  for (const Rank rank : {0, 1}) {
+    cluster.disconnect(rank);
+    cluster.start_worker(rank, JoinKind::kCheckpoint);
+  }
+  cluster.connect_all();
+  cluster.settle();
+  cluster.pass(seconds(20));
+  ASSERT_TRUE(cluster.client(0).refused());
+  EXPECT_THAT(*cluster.client(0).refused(), HasSubstr("not server 1"));
+  EXPECT_EQ(cluster.server->parameters(), before);
+  ASSERT_NE(cluster.server->spec(), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, Resume,
+                         ::testing::Values(ServerMode::kSync, ServerMode::kAsync,
+                                           ServerMode::kBounded));
+
+}  // namespace
+}  // namespace cohort
