@@ -186,11 +186,14 @@ void ParameterServer::State::hold_or_join(ConnectionId connection, Member& membe
   // One that has left may not have got its goodbye yet.
   const bool there = member.presence == Presence::kPresent || member.presence == Presence::kLeft;
   Connection& own = connections.at(connection);
+  // Of a worker that asks several times, the latest is let in.
+  const bool later = member.presence == Presence::kJoining && member.connection > connection;
   // One that waits already, waits a little more: the process may be about to connect again.
   const bool alive = there && (member.connection ? now - member.last_heard <= options.evict_after
                                                  : own.held_since && now - member.lost_at <=
                                                                          options.evict_unconnected);
   if (!own.held_since) own.held_since = now;
+  if (later) return;
   if (!alive) {
     // A process that is stopped gets no place that another one, which is awake, would have to lose.
     if (now - own.last_heard > options.evict_after / 2) return;

@@ -110,7 +110,7 @@ void ParameterServer::State::forget_job() {
   model.reset();
   spec.reset();
   spec_text.clear();
-  initialized = restored = recovering = false;
+  initialized = restored = recovering = fell_back = false;
   initialization = {};
   draft.reset();
   rounds_from.reset();

@@ -76,6 +76,44 @@ TEST_P(Resume, SettingsThatAreRefusedLeaveTheModelAsItIs) {
   ASSERT_NE(cluster.server->spec(), nullptr);
 }
 
+TEST_P(Resume, AnOlderSnapshotIsForgottenWithTheJob) {
+  Cluster cluster(counting(2, GetParam()), keeping());
+  cluster.begin();
+  cluster.settle();
+  cluster.crash_server();
+  cluster.durable->newest = false;
+  cluster.restart_server();
+  cluster.start_worker(0, JoinKind::kCheckpoint);  // worker 1 knows the newer one
+  cluster.connect(0);
+  cluster.pass(seconds(15));
+  cluster.settle();
+  ASSERT_TRUE(cluster.client(0).needs_values());
+  cluster.connect(1);
+  cluster.settle();
+  ASSERT_TRUE(cluster.client(1).refused());
+  EXPECT_THAT(*cluster.client(1).refused(), Not(HasSubstr("older snapshot")));
+}
+
+TEST_P(Resume, OfTwoConnectionsOfAWorkerTheLatestIsLetIn) {
+  Cluster cluster(counting(2, GetParam()), keeping());
+  crash_all(cluster);
+  cluster.connect(1);
+  ASSERT_TRUE(cluster.deliver_to_server(1));
+  // That process is gone, which the server has not noticed.
+  cluster.start_worker(1, JoinKind::kCheckpoint);
+  cluster.connect(1);
+  ASSERT_TRUE(cluster.deliver_to_server(1));
+  cluster.auto_persist = false;  // worker 1 is joining for a while
+  cluster.connect(0);
+  cluster.settle();
+  cluster.pass(milliseconds(200));
+  cluster.auto_persist = true;
+  cluster.settle();
+  cluster.pass(milliseconds(200));
+  cluster.settle();
+  expect_the_checkpoint(cluster);
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, Resume,
                          ::testing::Values(ServerMode::kSync, ServerMode::kAsync,
                                            ServerMode::kBounded));
