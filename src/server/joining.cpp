@@ -163,6 +163,7 @@ void ParameterServer::State::return_with(ConnectionId connection, Member& member
   stay();
   welcomed = true;
   if (member.presence != Presence::kLeft) member.presence = Presence::kPresent;
+  if (member.worker == 0 && member.live()) first_gone_at.reset();
   member.was_present = true;
   member.returned = true;
   member.replay_to = header.sequence;
@@ -262,6 +263,7 @@ void ParameterServer::State::activate(Member& member) {
   }
   member.clock = members->min_clock(member.worker).value_or(member.clock);
   member.presence = Presence::kPresent;
+  if (member.worker == 0) first_gone_at.reset();
   member.was_present = welcomed = true;
   member.push.gradients.resize(static_cast<std::size_t>(spec->size));
   connections.at(*member.connection).joined = true;

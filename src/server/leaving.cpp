@@ -36,15 +36,18 @@ void ParameterServer::State::on_leave(Member& member, const FrameHeader& header)
   if (!member.push.whole) finish_leave(member);
 }
 
-// It holds up nobody any more, but is let go only when nothing of it has to be repeated.
+// It holds up nobody any more, but is let go only when nothing of it has to be repeated, and it is
+// on disk that it left: servers that start again are not to disagree on whether it may come back.
 void ParameterServer::State::finish_leave(Member& member) {
   member.leaving = false;
   const bool known = member.presence == Presence::kLeft;
   member.presence = Presence::kLeft;
+  if (member.worker == 0 && !known) first_gone_at = model->version();
   member.pull.reset();
   member.reading.reset();
+  const bool told = known && member.goodbye_with == 0;
   member.goodbye_with = 0;
-  if (options.keeps_state && member.durable < member.applied) {
+  if (options.keeps_state && (!told || member.durable < member.applied)) {
     member.goodbye_with = request_snapshot();
   } else {
     send(member, ServerFrame::kGoodbye);
@@ -63,6 +66,7 @@ void ParameterServer::State::evict(Member& member, const std::string& why) {
     ++counters.evictions;
     ports.log("worker " + std::to_string(member.worker) + " is evicted: " + why);
   }
+  if (member.worker == 0) first_gone_at = model->version();
   member.presence = member.was_present ? Presence::kEvicted : Presence::kNever;
   member.leaving = false;
   member.push.clear();
@@ -143,8 +147,10 @@ std::string ParameterServer::State::reason_to_end() {
       return "no worker has been here for too long" + (members ? "; " + endings() : "");
     }
   }
-  // One that was interrupted may come back.
-  if (!all_left({LeaveKind::kDone, LeaveKind::kFailed})) {
+  // One that was interrupted may come back; one that has a checkpoint waits for worker 0.
+  const bool held = std::any_of(connections.begin(), connections.end(),
+                                [](const auto& each) { return each.second.restart.has_value(); });
+  if (held || !all_left({LeaveKind::kDone, LeaveKind::kFailed})) {
     gone_since.reset();
     return {};
   }

@@ -15,7 +15,7 @@ using Presence = Member::Presence;
 
 namespace {
 
-// For the others to come with a checkpoint, too.
+// For those who were done before the server's restart, to come again.
 constexpr std::chrono::seconds kPatience{10};
 
 }  // namespace
@@ -26,8 +26,10 @@ void ParameterServer::State::hold_restart(ConnectionId connection, const FrameHe
   JobSpec given;  // the job would be gone before join() looks at it
   const std::string wrong = objection(own.worker, job_text(payload), given);
   if (!wrong.empty()) return refuse(connection, wrong);
-  own.restart =
-      Restart{.header = header, .payload = {payload.begin(), payload.end()}, .since = now};
+  own.restart = Restart{.header = header,
+                        .payload = {payload.begin(), payload.end()},
+                        .since = now,
+                        .other_job = !differences(*spec, given).empty()};
   examine_restart();
   if (!connections.contains(connection) || !own.restart) return;
   ports.log("worker " + std::to_string(own.worker) +
@@ -37,7 +39,16 @@ void ParameterServer::State::hold_restart(ConnectionId connection, const FrameHe
 // Whether members that have not come with a checkpoint, or not by these connections, are under way,
 // may still be, or are not.
 ParameterServer::State::UnderWay ParameterServer::State::under_way(
-    const std::vector<Rank>& restarting, std::chrono::nanoseconds waited) const {
+    const std::vector<ConnectionId>& held) const {
+  std::vector<Rank> restarting;
+  Deadline first = now;
+  bool other_job = false;
+  for (const ConnectionId id : held) {
+    const Connection& connection = connections.at(id);
+    restarting.push_back(connection.worker);
+    first = std::min(first, connection.restart->since);
+    other_job = other_job || connection.restart->other_job;
+  }
   auto found = UnderWay::kNo;
   for (const Member& member : members->all()) {
     const bool there = member.live() || member.presence == Presence::kJoining;
@@ -47,8 +58,11 @@ ParameterServer::State::UnderWay ParameterServer::State::under_way(
       continue;
     if (member.presence == Presence::kLeft && member.leave == LeaveKind::kDone) {
       // The job goes on to its end without it. If that was before this server started, it may have
-      // been the end of all, and it comes again with the others.
-      if (member.left_here || waited >= kPatience) return UnderWay::kYes;
+      // been the end of all, and it comes again with the others; for a job with other settings
+      // surely so.
+      if (member.left_here) return UnderWay::kYes;
+      if (other_job) continue;
+      if (now - first >= kPatience) return UnderWay::kYes;
       found = UnderWay::kPerhaps;
     }
     if (there) found = UnderWay::kPerhaps;  // until it is evicted
@@ -56,25 +70,25 @@ ParameterServer::State::UnderWay ParameterServer::State::under_way(
   return found;
 }
 
+// Since this server started: its model is then one that worker 0's checkpoint is behind of.
+bool ParameterServer::State::gone_on_without_first() const {
+  return first_gone_at && model->version() > *first_gone_at;
+}
+
 void ParameterServer::State::examine_restart() {
   std::vector<ConnectionId> held;
-  std::vector<Rank> ranks;
-  Deadline first = now;
   for (const auto& [id, connection] : connections) {
-    if (!connection.restart) continue;
-    held.push_back(id);
-    ranks.push_back(connection.worker);
-    first = std::min(first, connection.restart->since);
+    if (connection.restart) held.push_back(id);
   }
   if (held.empty()) return;
-  const UnderWay others = members ? under_way(ranks, now - first) : UnderWay::kYes;
+  const UnderWay others = members ? under_way(held) : UnderWay::kYes;
   if (others == UnderWay::kPerhaps) return;
   if (others == UnderWay::kNo) {
-    if (std::find(ranks.begin(), ranks.end(), 0) != ranks.end()) {
-      forget_job();
-    } else if (!initialized || now - first < kPatience) {
-      return;
-    }
+    const bool first_came = std::any_of(
+        held.begin(), held.end(), [&](ConnectionId id) { return connections.at(id).worker == 0; });
+    // Without worker 0 there is no saying what of several servers is of one moment.
+    if (!first_came && !gone_on_without_first()) return;
+    if (first_came) forget_job();
   }
   // Worker 0 first: its settings are the job's. Of a worker that has connected again, the latest.
   std::sort(held.begin(), held.end(), [&](ConnectionId a, ConnectionId b) {
@@ -114,6 +128,7 @@ void ParameterServer::State::forget_job() {
   initialization = {};
   draft.reset();
   rounds_from.reset();
+  first_gone_at.reset();
   persisting.reset();
   snapshot_wanted = changed = false;
   skipped = 0;

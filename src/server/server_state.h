@@ -31,6 +31,7 @@ struct ParameterServer::State {
     FrameHeader header = {};
     Bytes payload = {};
     Deadline since = {};
+    bool other_job = false;  // than the server has: it was resumed with other settings
   };
 
   struct Connection {
@@ -114,7 +115,8 @@ struct ParameterServer::State {
   enum class UnderWay { kNo, kPerhaps, kYes };
   void hold_restart(ConnectionId connection, const FrameHeader& header,
                     std::span<const std::byte> payload);
-  UnderWay under_way(const std::vector<Rank>& restarting, std::chrono::nanoseconds waited) const;
+  UnderWay under_way(const std::vector<ConnectionId>& held) const;
+  bool gone_on_without_first() const;
   void examine_restart();
   void forget_job();
 
@@ -199,7 +201,8 @@ struct ParameterServer::State {
   std::uint64_t lineage = 0;
   bool fell_back = false;                   // to a snapshot that is not the newest
   std::vector<std::uint64_t> incarnations;  // given out before the job began again, by worker
-  std::uint64_t skipped = 0;                // versions that no update has made
+  std::optional<std::uint64_t> first_gone_at = {};  // the version when worker 0 went, if it is away
+  std::uint64_t skipped = 0;                        // versions that no update has made
   bool initialized = false;
   Initialization initialization;
   bool restored = false;    // from a snapshot

@@ -204,6 +204,22 @@ TEST(End, ARestoredServerWaitsForWorkersThatWereInterrupted) {
   EXPECT_FALSE(cluster.server->finished().has_value());
 }
 
+// Its goodbye means that no server will wait for it again.
+TEST(End, AFarewellIsOnDiskBeforeItIsAnswered) {
+  ServerOptions options;
+  options.keeps_state = true;
+  Cluster cluster(counting(2, ServerMode::kAsync), options);
+  cluster.begin();
+  cluster.settle();
+  cluster.auto_persist = false;
+  cluster.client(0).leave();
+  cluster.settle();
+  EXPECT_FALSE(cluster.client(0).left());
+  cluster.auto_persist = true;
+  cluster.settle();
+  EXPECT_TRUE(cluster.client(0).left());
+}
+
 TEST(Told, WorkersOfAJobThatTheServerWasNotStartedForAreRefused) {
   ServerOptions options;
   options.told = R"({"workers": 2, "server-mode": "sync", "unknown-there": 1})";

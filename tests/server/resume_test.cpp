@@ -56,6 +56,73 @@ class Resume : public ::testing::TestWithParam<ServerMode> {
   }
 };
 
+TEST_P(Resume, ARestoredServerHoldsTheOthersUntilWorker0Comes) {
+  Cluster cluster(counting(2, GetParam()), keeping());
+  crash_all(cluster);
+  cluster.connect(1);
+  cluster.settle();
+  cluster.pass(seconds(25));
+  cluster.settle();
+  EXPECT_FALSE(cluster.client(1).joined()) << "with the snapshot of a moment of its own";
+  cluster.connect(0);
+  cluster.settle();
+  expect_the_checkpoint(cluster);
+}
+
+TEST_P(Resume, SoDoesOneThatNothingHappenedTo) {
+  Cluster cluster(counting(2, GetParam()));
+  cluster.begin();
+  for (const Rank rank : {0, 1}) {
+    cluster.disconnect(rank);
+    cluster.start_worker(rank, JoinKind::kCheckpoint);
+  }
+  cluster.connect(1);
+  cluster.settle();
+  cluster.pass(seconds(25));
+  cluster.settle();
+  EXPECT_FALSE(cluster.client(1).joined());
+  cluster.connect(0);
+  cluster.settle();
+  expect_the_checkpoint(cluster);
+}
+
+TEST_P(Resume, OthersThatHaveGoneOnWithoutWorker0NeedNotWaitForIt) {
+  Cluster cluster(counting(2, GetParam()));
+  count_pushes(cluster);
+  cluster.begin();
+  cluster.disconnect(0);
+  cluster.pass(seconds(3));
+  cluster.start_step(1);
+  cluster.settle();
+  ASSERT_EQ(cluster.server->version(), 1U);
+  cluster.disconnect(1);
+  cluster.pass(seconds(15));
+  cluster.start_worker(1, JoinKind::kCheckpoint);
+  cluster.connect(1);
+  cluster.settle();
+  cluster.pass(milliseconds(200));
+  cluster.settle();
+  EXPECT_TRUE(cluster.client(1).joined());
+  EXPECT_EQ(cluster.client(1).joined_body().progress, 1U);
+}
+
+TEST_P(Resume, AJobThatHadEndedGoesOnWithOtherSettings) {
+  for (const Rank first : {0, 1}) {
+    Cluster cluster(counting(2, GetParam()), keeping());
+    finish_and_restart(cluster);
+    extend(cluster);
+    cluster.connect(first);
+    cluster.settle();
+    cluster.pass(seconds(40));
+    cluster.settle();
+    EXPECT_FALSE(cluster.client(first).refused()) << *cluster.client(first).refused();
+    EXPECT_FALSE(cluster.server->finished()) << *cluster.server->finished();
+    cluster.connect(1 - first);
+    cluster.settle();
+    expect_the_checkpoint(cluster);
+  }
+}
+
 TEST_P(Resume, SettingsThatAreRefusedLeaveTheModelAsItIs) {
   Cluster cluster(counting(2, GetParam()), keeping());
   cluster.begin();
