@@ -52,6 +52,12 @@ std::string ParameterServer::State::lost_state_text() const {
            "was pushed in between is lost: end all workers of the job and go on from their " +
            "checkpoints, with --resume";
   }
+  if (gone_back) {
+    return server +
+           " went back to worker 0's checkpoint while this worker was given up, and what " +
+           "it had pushed since then is not in the model any more: go on from this worker's own " +
+           "checkpoint, with --resume";
+  }
   return server + " was restarted without its state (start it with --state-dir); the run cannot " +
          "go on, but from the workers' checkpoints, with --resume";
 }

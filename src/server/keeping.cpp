@@ -147,14 +147,12 @@ void ParameterServer::State::make_snapshot() {
 std::string ParameterServer::State::state_text() const {
   json rows = json::array();
   for (const Member& member : members->all()) rows.push_back(to_json(member));
-  const json state = {{"format", kStateVersion},
-                      {"server", options.server},
-                      {"lineage", lineage},
-                      {"initialized", initialized || initialization.whole},
-                      {"version", model->version()},
-                      {"skipped", skipped},
-                      {"members", rows},
-                      {"counters", to_json(counters)}};
+  const json state = {
+      {"format", kStateVersion},      {"server", options.server},
+      {"lineage", lineage},           {"initialized", initialized || initialization.whole},
+      {"version", model->version()},  {"skipped", skipped},
+      {"gone-back", gone_back},       {"members", rows},
+      {"counters", to_json(counters)}};
   // The specification is the larger part, and never changes.
   return "{\"spec\":" + spec_text + "," + state.dump().substr(1);
 }
@@ -180,6 +178,7 @@ void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
     initialized = state.at("initialized").get<bool>();
     model->set_version(state.at("version").get<std::uint64_t>());
     skipped = state.value("skipped", std::uint64_t{0});
+    gone_back = state.value("gone-back", false);
     if (state.at("members").size() != members->all().size()) {
       throw FileError("a server's state does not name every worker once");
     }

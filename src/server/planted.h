@@ -15,6 +15,7 @@ enum class PlantedBug {
   kDeadPinsClock,     // an evicted worker still counts for the smallest clock
   kTornRead,          // an update takes effect under a worker that is being sent older values
   kRestartReuses,     // a job that begins again gives out its incarnations once more
+  kRestartsBeneath,   // a job goes back to its checkpoint though others may be about to wake
   kStaleDraft,        // what was computed ahead of time counts, though others have pushed since
 };
 

@@ -15,7 +15,8 @@ using Presence = Member::Presence;
 
 namespace {
 
-// For those who were done before the server's restart, to come again.
+// For those who were done before the server's restart, to come again; and for those who were given
+// up, since they were heard of.
 constexpr std::chrono::seconds kPatience{10};
 
 }  // namespace
@@ -65,7 +66,9 @@ ParameterServer::State::UnderWay ParameterServer::State::under_way(
       if (now - first >= kPatience) return UnderWay::kYes;
       found = UnderWay::kPerhaps;
     }
-    if (there) found = UnderWay::kPerhaps;  // until it is evicted
+    const bool may_wake =
+        member.presence == Presence::kEvicted && !COHORT_PLANTED(kRestartsBeneath);
+    if (there || (may_wake && now - member.last_heard < kPatience)) found = UnderWay::kPerhaps;
   }
   return found;
 }
@@ -125,6 +128,7 @@ void ParameterServer::State::forget_job() {
   spec.reset();
   spec_text.clear();
   initialized = restored = recovering = fell_back = false;
+  gone_back = true;
   initialization = {};
   draft.reset();
   rounds_from.reset();

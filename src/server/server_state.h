@@ -200,6 +200,7 @@ struct ParameterServer::State {
   ServerCounters counters;
   std::uint64_t lineage = 0;
   bool fell_back = false;                   // to a snapshot that is not the newest
+  bool gone_back = false;                   // to worker 0's checkpoint
   std::vector<std::uint64_t> incarnations;  // given out before the job began again, by worker
   std::optional<std::uint64_t> first_gone_at = {};  // the version when worker 0 went, if it is away
   std::uint64_t skipped = 0;                        // versions that no update has made

@@ -143,6 +143,52 @@ TEST_P(Resume, SettingsThatAreRefusedLeaveTheModelAsItIs) {
   ASSERT_NE(cluster.server->spec(), nullptr);
 }
 
+TEST_P(Resume, OneThatWasGivenUpAWhileAgoIsStillUnderWay) {
+  Cluster cluster(counting(2, GetParam()));
+  cluster.begin();
+  for (const Rank rank : {0, 1}) cluster.disconnect(rank);
+  cluster.pass(seconds(4));
+  ASSERT_EQ(cluster.server->counters().evictions, 2U);
+  cluster.start_worker(0, JoinKind::kCheckpoint);
+  cluster.connect(0);
+  cluster.settle();
+  cluster.pass(seconds(3));
+  EXPECT_FALSE(cluster.client(0).joined());
+  cluster.connect(1);  // its network is back
+  cluster.settle();
+  cluster.pass(milliseconds(200));
+  cluster.settle();
+  EXPECT_FALSE(cluster.client(1).refused());
+  EXPECT_TRUE(cluster.client(1).joined());
+  EXPECT_TRUE(cluster.client(0).joined());
+  EXPECT_FALSE(cluster.client(0).needs_values());
+}
+
+TEST_P(Resume, OneThatWasAwayForLongIsToldWhatHasHappened) {
+  Cluster cluster(counting(2, GetParam()), keeping());
+  cluster.begin();
+  for (const Rank rank : {0, 1}) cluster.disconnect(rank);
+  cluster.start_worker(0, JoinKind::kCheckpoint);
+  cluster.connect(0);
+  cluster.settle();
+  cluster.pass(seconds(15));
+  cluster.settle();
+  ASSERT_TRUE(cluster.client(0).needs_values());
+  for (const bool restarted : {false, true}) {
+    if (restarted) {
+      cluster.crash_server();
+      cluster.restart_server();
+    }
+    cluster.connect(1);
+    cluster.settle();
+    ASSERT_TRUE(cluster.client(1).refused());
+    EXPECT_THAT(*cluster.client(1).refused(),
+                testing::AllOf(HasSubstr("went back to worker 0's checkpoint"),
+                               HasSubstr("--resume"), Not(HasSubstr("without its state"))));
+    cluster.disconnect(1);
+  }
+}
+
 TEST_P(Resume, AnOlderSnapshotIsForgottenWithTheJob) {
   Cluster cluster(counting(2, GetParam()), keeping());
   cluster.begin();

@@ -147,8 +147,8 @@ void World::crash_worker(WorkerProcess& process) {
 // seems to hear of it: then the supervisor tries again. Nothing else is a reason to turn an honest
 // worker away.
 void World::worker_refused(WorkerProcess& process, const std::string& why) {
-  // Of a process that was left over from before the job began again.
-  const bool of_old = oracle_.lives() > 0 && why.find("without its state") != std::string::npos;
+  // The oracle has seen that it was away for long when the job went back.
+  const bool of_old = oracle_.lives() > 0 && why.find("went back to") != std::string::npos;
   if (why.find("already there") == std::string::npos && !of_old) {
     throw Violation(Breach::kOther,
                     "worker " + std::to_string(process.rank()) + " is refused: " + why);

@@ -13,6 +13,9 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
+// After it was heard of last, as protocol.md says.
+constexpr Time kComesBackWithin = 10 * kSecond;
+
 }  // namespace
 
 std::string push_text(Rank rank, int push) {
@@ -164,7 +167,21 @@ bool Oracle::begin(std::uint64_t version, std::span<const float> parameters, Tim
   return true;
 }
 
-void Oracle::job_forgotten() {
+// Whoever was heard of a short time ago may be about to come back, if only it lives and no other
+// process comes in its place.
+void Oracle::check_beneath(Time now) const {
+  for (const Process& process : processes_) {
+    const bool current = process.incarnation != 0 && process.joined_life == life_ &&
+                         process.incarnation == issued_[at(process.rank)];
+    if (!process.alive || process.left || !current || clocks_.asked_for(process.rank)) continue;
+    if (now - process.heard >= kComesBackWithin) continue;
+    fail(Breach::kOther, "the job goes back to its checkpoint beneath worker " +
+                             std::to_string(process.rank) + ", which may be about to come back");
+  }
+}
+
+void Oracle::job_forgotten(Time now) {
+  check_beneath(now);
   ++life_;
   known_ = false;
   for (Rank rank = 0; rank < swarm_.workers; ++rank) {

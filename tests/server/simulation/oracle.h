@@ -50,7 +50,7 @@ class Oracle {
   void server_got(int process, const FrameHeader& header, std::span<const std::byte> payload);
   void server_evicted(Rank rank, Time now);
   // All workers have come with a checkpoint: there is no model until worker 0 brings it.
-  void job_forgotten();
+  void job_forgotten(Time now);
   // Worker 0 is about to bring these to a server that has none.
   void values_brought(const Checkpoint& values);
   std::uint64_t beginnings() const { return beginnings_; }  // models that were brought
@@ -132,6 +132,7 @@ class Oracle {
   void on_fenced(Process& process, std::uint64_t incarnation, Time now);
   void check_gap(int process) const;
   void check_alone(Rank rank) const;
+  void check_beneath(Time now) const;
   bool is_member(const Process& process, Time now) const;
   bool may_be_lost(const Push& push) const;
   bool may_differ(const Seen& seen, int boot, std::uint64_t version,
