@@ -21,6 +21,7 @@ void ShardClient::State::on_joined(std::span<const std::byte> payload) {
   body = told;
   if (push_fenced) settle_fenced_push();
   fenced = 0;
+  going_back = false;
   incarnation = told.incarnation;
   lineage = told.lineage;
   known_version = told.version;

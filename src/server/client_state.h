@@ -78,6 +78,7 @@ struct ShardClient::State {
 
   bool connected = false;
   bool joined = false;
+  bool going_back = false;  // asks the server to, and is not joined yet
   std::uint64_t incarnation = 0;
   std::uint64_t fenced = 0;  // the incarnation before, while a new one is asked for
   bool push_fenced = false;  // with a push that was not answered

@@ -28,17 +28,19 @@ void ParameterServer::State::on_join(ConnectionId connection, const FrameHeader&
     return;
   }
   const Rank worker = found->second.worker;
-  if (found->second.joined || found->second.held_since || found->second.restart) {
-    throw PeerError(named(worker) + " asked twice to join");
-  }
   if (payload.size() < kJoinNumbers) {
     throw PeerError(named(worker) + " asked to join without a job");
   }
+  const auto kind = static_cast<JoinKind>(get_u64(payload.subspan(sizeof lineage)));
+  const bool again = found->second.joined && kind != JoinKind::kGoBack;
+  if (again || found->second.held_since || found->second.restart) {
+    throw PeerError(named(worker) + " asked twice to join");
+  }
   const std::uint64_t known_lineage = get_u64(payload);
+  if (kind == JoinKind::kGoBack) return go_back(connection, header, payload);
   if (known_lineage != 0 && known_lineage != lineage) {
     return refuse(connection, lost_state_text());
   }
-  const auto kind = static_cast<JoinKind>(get_u64(payload.subspan(sizeof lineage)));
   if (kind == JoinKind::kCheckpoint && known_lineage == 0 && spec) {
     return hold_restart(connection, header, payload);
   }
@@ -53,9 +55,8 @@ std::string ParameterServer::State::lost_state_text() const {
            "checkpoints, with --resume";
   }
   if (gone_back) {
-    return server +
-           " went back to worker 0's checkpoint while this worker was given up, and what " +
-           "it had pushed since then is not in the model any more: go on from this worker's own " +
+    return server + " went back to worker 0's checkpoint without this worker, and what it " +
+           "had pushed since then is not in the model any more: go on from this worker's own " +
            "checkpoint, with --resume";
   }
   return server + " was restarted without its state (start it with --state-dir); the run cannot " +

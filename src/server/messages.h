@@ -59,6 +59,7 @@ enum class ServerFrame : FrameType {
 enum class JoinKind : std::uint64_t {
   kAnew,        // nothing
   kCheckpoint,  // where no worker is under way, the job goes back to worker 0's checkpoint
+  kGoBack,      // worker 0, which may be there already: it goes back, whoever is under way
 };
 
 inline constexpr std::size_t kJoinNumbers = 2 * sizeof(std::uint64_t);  // before the JobSpec

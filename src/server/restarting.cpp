@@ -5,7 +5,9 @@
 // A worker that comes with a checkpoint while others are under way takes its place among them.
 #include <algorithm>
 
+#include "core/error.h"
 #include "core/random.h"
+#include "server/numbers.h"
 #include "server/planted.h"
 #include "server/server_state.h"
 
@@ -35,6 +37,24 @@ void ParameterServer::State::hold_restart(ConnectionId connection, const FrameHe
   if (!connections.contains(connection) || !own.restart) return;
   ports.log("worker " + std::to_string(own.worker) +
             " comes with a checkpoint; waiting to see whether all workers begin again");
+}
+
+// Of several servers some have gone back, and this one has not.
+void ParameterServer::State::go_back(ConnectionId connection, const FrameHeader& header,
+                                     std::span<const std::byte> payload) {
+  Connection& own = connections.at(connection);
+  if (own.worker != 0 || header.incarnation != 0 || get_u64(payload) != 0) {
+    throw PeerError("worker " + std::to_string(own.worker) +
+                    " asked the job to go back, which is for worker 0 to ask as it begins");
+  }
+  JobSpec given;
+  const std::string wrong = objection(own.worker, job_text(payload), given);
+  if (!wrong.empty()) return refuse(connection, wrong);
+  // Else it has, and the answer was lost with the connection.
+  const bool ahead = own.joined || initialized || initialization.whole;
+  own.joined = false;
+  if (spec && ahead) forget_job();
+  join(connection, header, payload);
 }
 
 // Whether members that have not come with a checkpoint, or not by these connections, are under way,
@@ -108,8 +128,8 @@ void ParameterServer::State::examine_restart() {
 
 // All but the numbers of incarnations, so that none is given twice, and what was counted of faults.
 void ParameterServer::State::forget_job() {
-  ports.log("all workers begin again: the job goes back from update " +
-            std::to_string(model->version()) + " to worker 0's checkpoint");
+  ports.log("the job begins again: it goes back from update " + std::to_string(model->version()) +
+            " to worker 0's checkpoint");
   std::vector<ConnectionId> others;
   for (const auto& [id, connection] : connections) {
     if (connection.joined || connection.held_since) others.push_back(id);

@@ -118,6 +118,8 @@ struct ParameterServer::State {
   UnderWay under_way(const std::vector<ConnectionId>& held) const;
   bool gone_on_without_first() const;
   void examine_restart();
+  void go_back(ConnectionId connection, const FrameHeader& header,
+               std::span<const std::byte> payload);
   void forget_job();
 
   // pushing.cpp

@@ -33,7 +33,8 @@ void ShardClient::State::send(ServerFrame type, FrameHeader header,
 void ShardClient::State::send_join() {
   Bytes payload(2 * sizeof(std::uint64_t));
   put_u64(payload, lineage);
-  put_u64(std::span(payload).subspan(sizeof lineage), static_cast<std::uint64_t>(options.join));
+  const JoinKind kind = going_back ? JoinKind::kGoBack : options.join;
+  put_u64(std::span(payload).subspan(sizeof lineage), static_cast<std::uint64_t>(kind));
   payload.insert(payload.end(), job.begin(), job.end());
   FrameHeader header;
   header.sequence = answered;
@@ -185,6 +186,16 @@ void ShardClient::initialize(const ArenaView<const float>& parameters,
                      .behind = behind,
                      .given = true};
   state_->pump();
+}
+
+void ShardClient::go_back() {
+  State& state = *state_;
+  COHORT_CHECK(state.options.worker == 0 && state.sequence == 0, "worker 0 that has not begun");
+  state.going_back = true;
+  state.joined = false;
+  state.lineage = state.incarnation = state.fenced = 0;
+  state.body = {};
+  if (state.connected) state.send_join();
 }
 
 void ShardClient::begin_push(const ArenaView<const float>& gradients) {

@@ -97,6 +97,10 @@ class ShardClient {
   void initialize(const ArenaView<const float>& parameters,
                   std::span<const ArenaView<const float>> slots, const ModelProgress& behind);
 
+  // Worker 0, joined, before anything else: the job is to begin again here too, with its values,
+  // since other servers have gone back to its checkpoint. It is joined again afterwards.
+  void go_back();
+
   // A new push, of the arena's size. Nothing is sent yet.
   void begin_push(const ArenaView<const float>& gradients);
   // The first `count` elements are final. With the last one the push is whole.

@@ -57,6 +57,7 @@ class ParameterClient::Implementation {
     demand([=, this] { for_each([=](ShardChannel& channel) { channel.connect(deadline); }); },
            [](ShardChannel& channel) { return channel.client().joined(); }, deadline, "joining",
            kNoTime);
+    if (options_.worker == 0) make_servers_agree(behind, deadline);
     demand(
         [=, this] {
           for_each([=, this](ShardChannel& channel) {
@@ -67,6 +68,35 @@ class ParameterClient::Implementation {
         [](ShardChannel& channel) { return channel.pulled(); }, deadline,
         "waiting for the first parameters of", kNoTime);
     return place_in_the_job();
+  }
+
+  // Each server decides for itself whether the job begins again, from what it has seen. Where some
+  // have no model, those that have one must have worker 0's, or go back to that too.
+  void make_servers_agree(const ModelProgress& behind, Deadline deadline) {
+    std::vector<std::string> without, ahead;
+    on_client_thread([&] {
+      for (const auto& channel : channels_) {
+        const JoinedBody& body = channel->client().joined_body();
+        if (channel->empty() || (body.initialized && body.version == behind.version)) continue;
+        (body.initialized ? ahead : without).push_back(std::to_string(channel->server()));
+      }
+    });
+    if (without.empty() || ahead.empty()) return;
+    const std::string differ = label() + "servers have no model (" + join(without, ", ") +
+                               ") where others are under way (" + join(ahead, ", ") + ")";
+    if (options_.join != JoinKind::kCheckpoint) {
+      throw PeerError(differ + ": end all servers and workers, and start the job anew, or go on " +
+                      "from a checkpoint with --resume");
+    }
+    options_.note(differ + "; all go back to the checkpoint");
+    demand(
+        [=, this] {
+          for_each([](ShardChannel& channel) {
+            if (channel.client().joined_body().initialized) channel.client().go_back();
+          });
+        },
+        [](ShardChannel& channel) { return channel.client().needs_values(); }, deadline,
+        "going back to the checkpoint with", kNoTime);
   }
 
   // The steps that all servers have of this worker. One that was started again from its snapshot

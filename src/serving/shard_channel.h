@@ -26,6 +26,7 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   ~ShardChannel() override;
 
   ShardClient& client() { return client_; }
+  int server() const { return server_; }
 
   void connect(Deadline deadline);
   // Worker 0's initial values.

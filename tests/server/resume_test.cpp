@@ -227,6 +227,40 @@ TEST_P(Resume, OfTwoConnectionsOfAWorkerTheLatestIsLetIn) {
   expect_the_checkpoint(cluster);
 }
 
+TEST_P(Resume, Worker0TakesOneServerBackBecauseOthersWent) {
+  // The connection is lost before the server hears of it, after that, or not at all.
+  for (const int lost : {0, 1, 2}) {
+    Cluster cluster(counting(2, GetParam()), keeping());
+    cluster.begin();
+    cluster.start_worker(0, JoinKind::kCheckpoint);
+    cluster.connect(0);
+    cluster.pass(milliseconds(4000));
+    cluster.settle();
+    ASSERT_TRUE(cluster.client(0).joined());
+    ASSERT_FALSE(cluster.client(0).needs_values()) << "worker 1 is under way";
+    cluster.client(0).go_back();
+    if (lost == 1) cluster.deliver_to_server(0);
+    if (lost < 2) {
+      cluster.disconnect(0);
+      cluster.connect(0);
+    }
+    cluster.settle();
+    cluster.pass(seconds(1));
+    cluster.settle();
+    EXPECT_TRUE(cluster.client(0).needs_values()) << lost;
+    EXPECT_EQ(cluster.server->version(), 0U);
+    cluster.notice_closed();
+    cluster.connect(1);
+    cluster.settle();
+    ASSERT_TRUE(cluster.client(1).refused());
+    EXPECT_THAT(*cluster.client(1).refused(), HasSubstr("went back to worker 0's checkpoint"));
+    cluster.start_worker(1, JoinKind::kCheckpoint);
+    cluster.connect(1);
+    cluster.settle();
+    expect_the_checkpoint(cluster);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, Resume,
                          ::testing::Values(ServerMode::kSync, ServerMode::kAsync,
                                            ServerMode::kBounded));

@@ -254,6 +254,59 @@ TEST(Serving, AServerThatIsStartedAgainWithoutItsStateIsRefused) {
   }
 }
 
+// Server 1 has lost its state, server 0 serves worker 1.
+void begin_on_one_of_two(ServerGroup& servers, ParameterClient& other, const Job& job) {
+  std::vector<float> parameters(kElements), gradients(kElements, 1);
+  ParameterClient first(options_for(servers, job, 0), {parameters, gradients, {}});
+  first.start({}, soon());
+  other.start({}, soon());
+  for (int step = 0; step < 5; ++step) {
+    first.begin_push();
+    first.finish_push();
+    first.wait(soon());
+  }
+  servers.stop(1);
+  servers.start(1);
+}
+
+TEST(Serving, WhereSomeServersGoBackToTheCheckpointAllDo) {
+  ServerGroup servers(2);
+  const Job job{.workers = 2, .mode = ServerMode::kAsync};
+  std::vector<float> values(kElements);
+  ParameterClient other(options_for(servers, job, 1), {values, values, {}});
+  begin_on_one_of_two(servers, other, job);
+  ParameterClientOptions options = options_for(servers, job, 0);
+  options.join = JoinKind::kCheckpoint;
+  std::string said;
+  options.note = [&](const std::string& text) { said += text; };
+  std::vector<float> sevens(kElements, 7);
+  ParameterClient resumed(options, {sevens, values, {}});
+  EXPECT_EQ(resumed.start({.version = 3, .skipped = 0, .pushes = {3, 0}}, soon()), 3U);
+  for (const ModelProgress& each : resumed.progress()) {
+    EXPECT_EQ(each.version, 3U);
+    EXPECT_EQ(each.pushes, (std::vector<std::uint64_t>{3, 0}));
+  }
+  EXPECT_EQ(sevens, std::vector<float>(kElements, 7)) << "of one moment";
+  EXPECT_THAT(said, HasSubstr("all go back to the checkpoint"));
+  resumed.leave(LeaveKind::kDone, soon());
+}
+
+TEST(Serving, AWorkerWithoutACheckpointDoesNotMixTwoModels) {
+  ServerGroup servers(2);
+  const Job job{.workers = 2, .mode = ServerMode::kAsync};
+  std::vector<float> values(kElements);
+  ParameterClient other(options_for(servers, job, 1), {values, values, {}});
+  begin_on_one_of_two(servers, other, job);
+  std::vector<float> own(kElements);
+  ParameterClient again(options_for(servers, job, 0), {own, values, {}});
+  try {
+    again.start({}, soon());
+    FAIL() << "took part of a model";
+  } catch (const PeerError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--resume"));
+  }
+}
+
 TEST(Serving, WorkersWithOtherSettingsAreTurnedAway) {
   ServerGroup servers(1);
   std::vector<float> values(kElements);

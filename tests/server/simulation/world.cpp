@@ -218,7 +218,7 @@ void World::snapshot_begun(int boot, std::uint64_t id) {
 void World::server_logs(const std::string& line) {
   if (tracing()) say("  server: " + line);
   // What the wire does not show: that the job begins again, and whom the server has given up.
-  if (line.rfind("all workers begin again", 0) == 0) oracle_.job_forgotten(now_);
+  if (line.rfind("the job begins again", 0) == 0) oracle_.job_forgotten(now_);
   Rank rank = 0;
   if (std::sscanf(line.c_str(), "worker %d is evicted", &rank) == 1 &&
       line.find("is evicted") != std::string::npos) {
