@@ -138,19 +138,6 @@ void ParameterServer::State::refuse(ConnectionId connection, const std::string& 
   forget(connection, "refused");  // why has been said
 }
 
-// A worker that was given up tells what it had been answered, by a server that has forgotten it. In
-// rounds the others have told already.
-void ParameterServer::State::count_lost(Member& member, const FrameHeader& join) {
-  if (spec->mode == ServerMode::kSync) return;
-  std::uint64_t* answered = join.incarnation == member.incarnation ? &member.applied : nullptr;
-  for (PastIncarnation& past : member.past) {
-    if (past.incarnation == join.incarnation) answered = &past.applied;
-  }
-  if (answered == nullptr || join.sequence <= *answered) return;
-  note_lost(join.sequence - *answered, named(member.worker) + " came back too late");
-  *answered = join.sequence;
-}
-
 // The connection is new, the worker is not.
 void ParameterServer::State::return_with(ConnectionId connection, Member& member,
                                          const FrameHeader& header) {
@@ -169,6 +156,7 @@ void ParameterServer::State::return_with(ConnectionId connection, Member& member
   }
   stay();
   welcomed = true;
+  if (member.presence == Presence::kAwaited) comes_back(member, header);
   if (member.presence != Presence::kLeft) member.presence = Presence::kPresent;
   if (member.worker == 0 && member.live()) first_gone_at.reset();
   member.was_present = true;
@@ -184,6 +172,7 @@ void ParameterServer::State::return_with(ConnectionId connection, Member& member
   member.push.gradients.resize(static_cast<std::size_t>(spec->size));
   connections.at(connection).joined = true;
   send_joined(member);
+  examine_losses();
   examine_rounds();
   examine_pulls();
 }
@@ -233,6 +222,7 @@ void ParameterServer::State::join_anew(ConnectionId connection, Member& member) 
   if (member.connection && member.connection != connection && !COHORT_PLANTED(kNoFencing)) {
     forget(*member.connection, "replaced by a new process");
   }
+  does_not_repeat(member);
   if (COHORT_PLANTED(kSequenceRestarts) && member.incarnation != 0) {
     member.push.clear();
     member.pull.reset();
@@ -241,6 +231,7 @@ void ParameterServer::State::join_anew(ConnectionId connection, Member& member) 
   }
   stay();
   member.presence = Presence::kJoining;
+  examine_losses();
   member.asks_about = connections.at(connection).held_before;
   member.connection = connection;
   member.last_heard = now;

@@ -79,7 +79,8 @@ json to_json(const ServerCounters& counters) {
           {"pushes", counters.pushes},   {"duplicates", counters.duplicates},
           {"dropped", counters.dropped}, {"rejected", counters.rejected},
           {"fenced", counters.fenced},   {"evictions", counters.evictions},
-          {"lost", counters.lost},       {"staleness", staleness}};
+          {"lost", counters.lost},       {"unaccounted", counters.unaccounted},
+          {"staleness", staleness}};
 }
 
 ServerCounters counters_from(const json& object) {
@@ -93,6 +94,7 @@ ServerCounters counters_from(const json& object) {
   counters.fenced = object.at("fenced").get<std::uint64_t>();
   counters.evictions = object.at("evictions").get<std::uint64_t>();
   counters.lost = object.at("lost").get<std::uint64_t>();
+  counters.unaccounted = object.value("unaccounted", std::uint64_t{0});
   for (const json& pair : object.at("staleness")) {
     counters.staleness[pair.at(0).get<std::uint64_t>()] = pair.at(1).get<std::uint64_t>();
   }
@@ -147,12 +149,18 @@ void ParameterServer::State::make_snapshot() {
 std::string ParameterServer::State::state_text() const {
   json rows = json::array();
   for (const Member& member : members->all()) rows.push_back(to_json(member));
-  const json state = {
-      {"format", kStateVersion},      {"server", options.server},
-      {"lineage", lineage},           {"initialized", initialized || initialization.whole},
-      {"version", model->version()},  {"skipped", skipped},
-      {"gone-back", gone_back},       {"members", rows},
-      {"counters", to_json(counters)}};
+  ServerCounters counted = counters;
+  if (loss) counted.unaccounted += loss->workers.size();  // it ends with this server, if that dies
+  const json state = {{"format", kStateVersion},
+                      {"server", options.server},
+                      {"lineage", lineage},
+                      {"initialized", initialized || initialization.whole},
+                      {"version", model->version()},
+                      {"skipped", skipped},
+                      {"gone-back", gone_back},
+                      {"inferred-lost", inferred_lost},
+                      {"members", rows},
+                      {"counters", to_json(counted)}};
   // The specification is the larger part, and never changes.
   return "{\"spec\":" + spec_text + "," + state.dump().substr(1);
 }
@@ -179,6 +187,7 @@ void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
     model->set_version(state.at("version").get<std::uint64_t>());
     skipped = state.value("skipped", std::uint64_t{0});
     gone_back = state.value("gone-back", false);
+    inferred_lost = state.value("inferred-lost", std::uint64_t{0});
     if (state.at("members").size() != members->all().size()) {
       throw FileError("a server's state does not name every worker once");
     }
@@ -193,6 +202,7 @@ void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
     throw FileError(std::string("a server's state is damaged: ") + error.what());
   }
   restored = true;
+  if (initialized) loss.emplace().accounted = model->version() + counters.lost;
   snapshot_id = snapshot.id;
   recovering = spec->mode == ServerMode::kSync && initialized && !finished_training();
 }

@@ -67,6 +67,7 @@ void ParameterServer::State::evict(Member& member, const std::string& why) {
     ports.log("worker " + std::to_string(member.worker) + " is evicted: " + why);
   }
   if (member.worker == 0) first_gone_at = model->version();
+  does_not_repeat(member);
   member.presence = member.was_present ? Presence::kEvicted : Presence::kNever;
   member.leaving = false;
   member.push.clear();
@@ -76,6 +77,7 @@ void ParameterServer::State::evict(Member& member, const std::string& why) {
   if (member.connection && !COHORT_PLANTED(kNoFencing)) {
     forget(*member.connection, why);
   }
+  examine_losses();
   examine_rounds();
   examine_pulls();
 }
@@ -136,6 +138,14 @@ std::string ParameterServer::State::endings() const {
   if (skipped > 0) {
     parts.push_back(std::to_string(skipped) + " of " + std::to_string(model->version()) +
                     " updates are missing: they were lost with the workers that had made them");
+  }
+  if (counters.lost > 0) {
+    parts.push_back(std::to_string(counters.lost) + " acknowledged gradients are in no model");
+  }
+  if (counters.unaccounted > 0) {
+    parts.push_back(std::to_string(counters.unaccounted) +
+                    " times a worker went with the server: " +
+                    "what it had pushed since the snapshot, if anything, is in no model");
   }
   return cohort::join(parts, "; ");
 }

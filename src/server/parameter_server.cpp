@@ -203,7 +203,9 @@ void ParameterServer::on_tick(Deadline now) {
 }
 
 std::optional<std::string> ParameterServer::finished() const { return state_->finished; }
-bool ParameterServer::ended_well() const { return state_->all_done() && state_->skipped == 0; }
+bool ParameterServer::ended_well() const {
+  return state_->all_done() && state_->skipped == 0 && state_->counters.lost == 0;
+}
 const ServerCounters& ParameterServer::counters() const { return state_->counters; }
 const JobSpec* ParameterServer::spec() const { return state_->spec.get(); }
 std::string ParameterServer::text() const { return state_->text(); }

@@ -111,9 +111,12 @@ struct ServerCounters {
   std::uint64_t fenced = 0;      // frames of old incarnations
   std::uint64_t evictions = 0;
   // Acknowledged, not durable when the server died, and not repeated, as far as somebody came who
-  // knew: kSync: the other workers of their rounds; else their own worker, when it came too late
-  // (pushes that had been refused included). Of a worker that never came back nobody knows.
+  // knew: kSync: the other workers of their rounds; else others who had pulled a version that they
+  // had made, or their own worker, when it came too late (pushes that had been refused included).
   std::uint64_t lost = 0;
+  // Workers that did not come back after a restart, of which nobody knows whether they had pushed
+  // anything since the snapshot.
+  std::uint64_t unaccounted = 0;
   std::uint64_t persist_failures = 0;
   std::map<std::uint64_t, std::uint64_t> staleness = {};  // of pushes: how many had which
 };
@@ -150,7 +153,7 @@ class ParameterServer {
   // people. Until the owner has gone, a worker that joins takes it back.
   std::optional<std::string> finished() const;
 
-  // Every worker has said that it is done, and no update is missing.
+  // Every worker has said that it is done, no update is missing and no gradient lost.
   bool ended_well() const;
 
   const ServerCounters& counters() const;

@@ -336,9 +336,4 @@ void ParameterServer::State::skip_to(std::uint64_t version) {
   changed = true;
 }
 
-void ParameterServer::State::note_lost(std::uint64_t pushes, const std::string& why) {
-  counters.lost += pushes;
-  ports.log("LOST: " + std::to_string(pushes) + " acknowledged gradients are in no model: " + why);
-}
-
 }  // namespace cohort

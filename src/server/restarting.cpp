@@ -153,10 +153,12 @@ void ParameterServer::State::forget_job() {
   draft.reset();
   rounds_from.reset();
   first_gone_at.reset();
+  loss.reset();
+  inferred_lost = 0;
   persisting.reset();
   snapshot_wanted = changed = false;
   skipped = 0;
-  counters.updates = counters.pushes = counters.drafted = 0;
+  counters.updates = counters.pushes = counters.drafted = counters.unaccounted = 0;
   counters.staleness.clear();
   stay();
 }

@@ -4,6 +4,7 @@
 //   pushing.cpp   gradients in, rounds        keeping.cpp   snapshots out and in
 //   leaving.cpp   farewells, eviction, the end
 //   drafting.cpp  updates and values ahead of time
+//   losses.cpp  what was acknowledged and is in no model
 //   settling.cpp  updates take effect, and those who read go first
 //   restarting.cpp  all workers begin again from a checkpoint
 //
@@ -66,6 +67,14 @@ struct ParameterServer::State {
     std::uint64_t version = 0;  // that it would follow
   };
 
+  // After a restart: what may be lost with workers that do not come back.
+  struct Loss {
+    // The snapshot's version, what had been lost before, and what is repeated since.
+    std::uint64_t accounted = 0;
+    std::uint64_t seen = 0;     // the newest version that one who came back had pulled
+    std::vector<Rank> workers;  // that do not come back
+  };
+
   // How far the initial values have come in.
   struct Initialization {
     std::uint32_t which = 0;
@@ -97,6 +106,10 @@ struct ParameterServer::State {
   std::string lost_state_text() const;
   void refuse(ConnectionId connection, const std::string& why);
   void count_lost(Member& member, const FrameHeader& join);
+  void comes_back(const Member& member, const FrameHeader& join);
+  void does_not_repeat(Member& member);
+  void name_unaccounted(const std::vector<Rank>& workers);
+  void examine_losses();
   void return_with(ConnectionId connection, Member& member, const FrameHeader& header);
   void join_anew(ConnectionId connection, Member& member);
   void hold_or_join(ConnectionId connection, Member& member);
@@ -205,6 +218,8 @@ struct ParameterServer::State {
   bool gone_back = false;                   // to worker 0's checkpoint
   std::vector<std::uint64_t> incarnations;  // given out before the job began again, by worker
   std::optional<std::uint64_t> first_gone_at = {};  // the version when worker 0 went, if it is away
+  std::optional<Loss> loss = {};                    // until it is known who comes back
+  std::uint64_t inferred_lost = 0;                  // pushes that their workers have not told of
   std::uint64_t skipped = 0;                        // versions that no update has made
   bool initialized = false;
   Initialization initialization;

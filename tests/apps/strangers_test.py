@@ -35,7 +35,7 @@ def answer(connection, seconds=0.3):
         return b""
 
 
-def frame(version=2, length=0, job=b"\x00" * 16, kind=1, magic=b"CHRT"):
+def frame(version=4, length=0, job=b"\x00" * 16, kind=1, magic=b"CHRT"):
     """A header as a stranger could forge it; the checksum at its end is right."""
     head = struct.pack("<4sHHII16sQQQI", magic, version, kind, length, 0, job, 0, 0, 0, 0)
     return head + struct.pack("<I", crc32c(head))

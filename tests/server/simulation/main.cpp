@@ -59,6 +59,7 @@ struct Totals {
     sum.breaks += one.breaks;
     sum.evictions += one.evictions;
     sum.excused += one.excused;
+    sum.counted += one.counted;
   }
   void add(const Totals& other) {
     schedules += other.schedules - 1;
@@ -134,13 +135,14 @@ void print_summary(const Result& result) {
   std::printf(
       "schedules %llu  events %llu  pushes %llu  worker crashes %llu  server crashes %llu  "
       "restarts %llu (%llu back to a checkpoint)  pauses %llu  breaks %llu  evictions %llu  lost "
-      "with both holders %llu\n"
+      "with both holders %llu, counted %llu\n"
       "accepted-but-lost %d  applied-twice %d  gap-violations %d  stuck %d  other %d  "
       "(%.1f s, %.0f schedules/s)\n",
       number(t.schedules), number(t.sum.events), number(t.sum.applied), number(t.sum.crashes),
       number(t.sum.server_crashes), number(t.sum.restarts), number(t.sum.gone_back),
       number(t.sum.pauses), number(t.sum.breaks), number(t.sum.evictions), number(t.sum.excused),
-      count(Breach::kLost), count(Breach::kTwice), count(Breach::kGap), count(Breach::kStuck),
+      number(t.sum.counted), count(Breach::kLost), count(Breach::kTwice), count(Breach::kGap),
+      count(Breach::kStuck),
       count(Breach::kFence) + count(Breach::kDiverged) + count(Breach::kTorn) +
           count(Breach::kOther),
       result.seconds, static_cast<double>(t.schedules) / std::max(result.seconds, 1e-9));

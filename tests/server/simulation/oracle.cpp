@@ -426,7 +426,25 @@ void Oracle::process_left(int process) {
   }
 }
 
+// What is called lost had been answered and is in no model: so many pushes at most.
+void Oracle::check_lost(std::uint64_t counted) const {
+  std::uint64_t most = 0;
+  for (Rank rank = 0; rank < swarm_.workers; ++rank) {
+    for (int push = 0; push < kMaxPushes; ++push) {
+      const Push& each = pushes_[at(rank)][at(push)];
+      const bool answered = each.vanished_in >= 0 || each.poisoned;
+      most += answered && digits_[at(rank)][at(push)] == 0;
+    }
+  }
+  // Over several crashes a version that one had pulled may be of a model that was lost before.
+  if (life_ == 0 && boot_ <= 1 && counted > most) {
+    fail(Breach::kOther, "the server counts " + std::to_string(counted) +
+                             " lost pushes, and no more than " + std::to_string(most) + " may be");
+  }
+}
+
 void Oracle::job_ended(const ServerCounters& counters) {
+  check_lost(counters.lost);
   if (counters.pushes != applied()) {
     fail(Breach::kOther, "the server counts " + std::to_string(counters.pushes) +
                              " pushes in the model, of " + std::to_string(applied()));
@@ -448,6 +466,10 @@ void Oracle::job_ended(const ServerCounters& counters) {
         fail(Breach::kFence, push_text(rank, push) + " was refused and is in the model");
       }
     }
+  }
+  const bool named = counters.lost + counters.unaccounted > 0 || counters.updates < version_;
+  if (life_ == 0 && excused_ > 0 && !named) {
+    fail(Breach::kLost, std::to_string(excused_) + " acknowledged pushes are lost and not named");
   }
 }
 

@@ -133,6 +133,7 @@ class Oracle {
   void check_gap(int process) const;
   void check_alone(Rank rank) const;
   void check_beneath(Time now) const;
+  void check_lost(std::uint64_t counted) const;
   bool is_member(const Process& process, Time now) const;
   bool may_be_lost(const Push& push) const;
   bool may_differ(const Seen& seen, int boot, std::uint64_t version,

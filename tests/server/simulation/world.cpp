@@ -58,6 +58,7 @@ Outcome World::run() {
       dispatch(event);
     }
     oracle_.job_ended(server_.machine().counters());
+    outcome_.counted = server_.machine().counters().lost;
   } catch (const Violation& violation) {
     outcome_.breach = violation.breach;
     outcome_.text = violation.what();

@@ -35,6 +35,7 @@ struct Outcome {
   std::uint64_t restarts = 0;
   std::uint64_t gone_back = 0;  // to worker 0's checkpoint
   std::uint64_t evictions = 0;
+  std::uint64_t counted = 0;  // by the server as lost
   std::uint64_t excused = 0;  // acknowledged, and lost with the server and the worker that held it
 };
 
