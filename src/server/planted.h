@@ -16,6 +16,7 @@ enum class PlantedBug {
   kTornRead,          // an update takes effect under a worker that is being sent older values
   kRestartReuses,     // a job that begins again gives out its incarnations once more
   kRestartsBeneath,   // a job goes back to its checkpoint though others may be about to wake
+  kGoesAhead,         // workers with a checkpoint do not wait for worker 0
   kStaleDraft,        // what was computed ahead of time counts, though others have pushed since
 };
 

@@ -107,10 +107,13 @@ void ParameterServer::State::examine_restart() {
   const UnderWay others = members ? under_way(held) : UnderWay::kYes;
   if (others == UnderWay::kPerhaps) return;
   if (others == UnderWay::kNo) {
-    const bool first_came = std::any_of(
-        held.begin(), held.end(), [&](ConnectionId id) { return connections.at(id).worker == 0; });
+    // A process that is stopped, or dead, takes nobody's job back.
+    const bool first_came = std::any_of(held.begin(), held.end(), [&](ConnectionId id) {
+      const Connection& connection = connections.at(id);
+      return connection.worker == 0 && now - connection.last_heard <= options.evict_after / 2;
+    });
     // Without worker 0 there is no saying what of several servers is of one moment.
-    if (!first_came && !gone_on_without_first()) return;
+    if (!first_came && !gone_on_without_first() && !COHORT_PLANTED(kGoesAhead)) return;
     if (first_came) forget_job();
   }
   // Worker 0 first: its settings are the job's. Of a worker that has connected again, the latest.

@@ -164,6 +164,21 @@ TEST_P(Resume, OneThatWasGivenUpAWhileAgoIsStillUnderWay) {
   EXPECT_FALSE(cluster.client(0).needs_values());
 }
 
+TEST_P(Resume, AWorker0ThatIsGoneAgainTakesNothingBack) {
+  Cluster cluster(counting(2, GetParam()));
+  cluster.begin();
+  for (const Rank rank : {0, 1}) cluster.disconnect(rank);
+  cluster.pass(seconds(4));
+  cluster.start_worker(0, JoinKind::kCheckpoint);
+  cluster.connect(0);
+  cluster.settle();
+  cluster.at(0).silent = true;
+  cluster.pass(seconds(15));
+  cluster.connect(1);
+  cluster.settle();
+  EXPECT_FALSE(cluster.client(1).refused());
+}
+
 TEST_P(Resume, OneThatWasAwayForLongIsToldWhatHasHappened) {
   Cluster cluster(counting(2, GetParam()), keeping());
   cluster.begin();
