@@ -1,4 +1,5 @@
 // What goes wrong in the world, and when it stops.
+#include <algorithm>
 #include <sstream>
 
 #include "simulation/world.h"
@@ -66,6 +67,7 @@ void World::fault(Fault kind) {
       // Without the initial values, which worker 0 brings, and before every worker has been there
       // once, nobody can go on, and should not.
       if (process->rank() == 0 || process->phase() == WorkerProcess::Phase::kJoining) return;
+      if (restarted_) return;  // likewise: a job that begins again waits for all of them
       crash_worker(*process);
       ranks_[static_cast<std::size_t>(process->rank())].gone = true;
       return;
@@ -212,19 +214,52 @@ void World::crash_server() {
   queue_.add(now_ + around(kSecond), EventKind::kServerUp);
 }
 
+// By a signal, which workers answer when they can, or without one.
 void World::restart_job() {
-  if (tracing()) say("the job ends, and is started again");
-  ++outcome_.restarts;
+  const bool all_there =
+      std::none_of(ranks_.begin(), ranks_.end(), [](const RankState& state) { return state.gone; });
+  if (all_there && chance(0.25)) return resume_first_alone();
+  if (!chance(0.4)) return end_job();
+  if (tracing()) say("the job is interrupted");
+  for (const auto& process : processes_) {
+    if (process->alive) process->interrupt();
+  }
+  queue_.add(now_ + draw(3 * kSecond), EventKind::kEndJob);
+}
+
+// Worker 0 dies and is resumed, while the others are stopped for so long that they are given up.
+void World::resume_first_alone() {
+  if (tracing()) say("worker 0 is to be resumed alone");
+  take_checkpoint();
+  for (const auto& process : processes_) {
+    if (!process->alive || process->paused) continue;
+    if (process->rank() == 0) {
+      crash_worker(*process);
+    } else {
+      pause_worker(*process, swarm_.evict_after + draw(5 * kSecond));
+    }
+  }
+}
+
+void World::take_checkpoint() {
   restarted_ = saved_ ? saved_
                       : std::make_shared<Checkpoint>(
                             checkpoint_of(swarm_.workers, 0, initial_values(swarm_.workers)));
   beginnings_ = oracle_.beginnings();
+}
+
+void World::end_job() {
+  if (tracing()) say("the job ends, and is started again");
+  ++outcome_.restarts;
+  take_checkpoint();
+  for (RankState& state : ranks_) state.gone = true;  // nobody starts another for now
   for (const auto& process : processes_) crash_worker(*process);
   for (Rank rank = 0; rank < swarm_.workers; ++rank) {
     RankState& state = ranks_[static_cast<std::size_t>(rank)];
-    if (state.done)
-      queue_.add(now_ + around(kSecond), EventKind::kSpawn, static_cast<std::uint32_t>(rank));
-    state.done = false;
+    // By hand that may be much later than the others.
+    const Time late = rank == 0 && chance(0.2) ? 12 * kSecond : 0;
+    queue_.add(now_ + late + around(kSecond), EventKind::kSpawn, static_cast<std::uint32_t>(rank));
+    state.done = state.gone = false;
   }
   if (swarm_.keeps_state && chance(0.5)) crash_server();
 }

@@ -40,6 +40,7 @@ constexpr NamedBug kBugs[] = {
     {"dead-pins-clock", PlantedBug::kDeadPinsClock},
     {"stale-draft", PlantedBug::kStaleDraft},
     {"restart-reuses", PlantedBug::kRestartReuses},
+    {"goes-ahead", PlantedBug::kGoesAhead},
     {"restarts-beneath", PlantedBug::kRestartsBeneath},
     {"torn-read", PlantedBug::kTornRead},
 };

@@ -52,6 +52,7 @@ void Oracle::server_started(const ServerSnapshot* durable, std::uint64_t version
   ++boot_;
   started_at_.push_back(now);
   serving_ = boot_ == 0;
+  under_way_ = false;
   version_ = version;
   known_ = durable != nullptr && !durable->parameters.empty();
   const Digits before = digits_;
@@ -182,6 +183,7 @@ void Oracle::check_beneath(Time now) const {
 
 void Oracle::job_forgotten(Time now) {
   check_beneath(now);
+  under_way_ = false;
   ++life_;
   known_ = false;
   for (Rank rank = 0; rank < swarm_.workers; ++rank) {
@@ -416,6 +418,7 @@ bool Oracle::lossy() const {
 void Oracle::process_left(int process) {
   Process& gone = processes_[at(process)];
   gone.released = true;
+  if (gone.joined_life != life_) return;  // that has let it go was another job
   for (int push = 0; push < kMaxPushes; ++push) {
     const Push& each = pushes_[at(gone.rank)][at(push)];
     if (each.process != process || each.told != Told::kApplied || may_be_lost(each)) continue;

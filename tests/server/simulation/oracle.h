@@ -92,6 +92,7 @@ class Oracle {
     Rank rank = 0;
     std::uint64_t incarnation = 0;  // the one it was given last
     std::uint64_t asked_with = 0;   // the one its last kJoin held
+    bool resumed = false;           // and whether it came with a checkpoint
     bool silent = false;            // for so long that it may be evicted, since it joined
     std::uint64_t fenced = 0;       // the last of its incarnations that was
     int fenced_in = 0;              // the boot that did it
@@ -146,6 +147,7 @@ class Oracle {
   Swarm swarm_;
   int boot_ = -1;
   std::vector<Time> started_at_;  // by boot
+  bool under_way_ = false;        // somebody has joined in this boot but to begin again
   bool serving_ = false;          // values have been sent in this boot
   std::uint64_t version_ = 0;
   bool known_ = false;  // the model has been seen in this boot

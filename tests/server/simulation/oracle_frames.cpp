@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "server/numbers.h"
 #include "simulation/index.h"
 #include "simulation/oracle.h"
 
@@ -88,6 +89,13 @@ void Oracle::on_joined(int process, const JoinedBody& body, Time now) {
     }
     issued_[at(to.rank)] = body.incarnation;
     clocks_.joined_anew(to.rank, process);
+  }
+  // Of several servers, restored ones are not of one moment: worker 0 brings them to one.
+  under_way_ = under_way_ || !to.resumed || to.rank == 0 || clocks_.has_left(0);
+  if (boot_ > 0 && body.initialized && !under_way_) {
+    fail(Breach::kDiverged,
+         "worker " + std::to_string(to.rank) +
+             " goes on from a snapshot, with its checkpoint and without worker 0");
   }
   clocks_.joined(to.rank);
   to.reads = 0;
@@ -215,6 +223,7 @@ void Oracle::worker_sent(int process, const FrameHeader& header,
   Process& from = processes_[at(process)];
   if (header.type == static_cast<FrameType>(ServerFrame::kJoin)) {
     from.asked_with = header.incarnation;
+    from.resumed = get_u64(payload) == 0 && get_u64(payload.subspan(8)) != 0;
   }
   if (header.type != static_cast<FrameType>(ServerFrame::kPush)) return;
   std::vector<float> piece(payload.size() / sizeof(float));

@@ -34,9 +34,10 @@ void ServerProcess::crash() {
 void ServerProcess::keep(std::uint64_t id) {
   const auto found = writing_.find(id);
   if (found == writing_.end()) return;
-  if (!durable_ || durable_->id < id) durable_ = std::move(found->second);
+  const bool newest = !durable_ || durable_->id < id;
+  if (newest) durable_ = std::move(found->second);
   writing_.erase(found);
-  world_.oracle().snapshot_kept(id);
+  if (newest) world_.oracle().snapshot_kept(id);
 }
 
 void ServerProcess::persisted(int boot, std::uint64_t id) {

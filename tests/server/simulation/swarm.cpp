@@ -106,8 +106,7 @@ Swarm draw_swarm(Seed seed) {
     swarm.congested = random.uniform(0.1, 0.9);
     swarm.piece = static_cast<std::size_t>(between(random, 1, 4));
   }
-  // Without a worker that died for good: a job that begins again waits for all of them.
-  if (swarm.calm_at > 0 && swarm.every[kDie] == 0 && one_in(random, 4)) {
+  if (swarm.calm_at > 0 && one_in(random, 4)) {
     swarm.every[kRestart] = scaled(random, 2 * kSecond, 2);
   }
   return swarm;

@@ -31,6 +31,7 @@ enum class EventKind : std::uint8_t {
   kWakeServer,  // SIGCONT
   kWake,        // subject: process
   kKill,        // subject: process, a zombie that its supervisor finds at last
+  kEndJob,      // every process ends, and new ones are started with a checkpoint
   kSpawn,       // subject: rank. A new process for it starts
   kFault,       // subject: which kind
   kCalm,        // no faults any more

@@ -98,12 +98,17 @@ void WorkerProcess::pull_answered() {
   if (begins_)
     steps_ = static_cast<int>(client_.progress().pushes[static_cast<std::size_t>(rank_)]);
   begins_ = false;
-  if (rank_ == 0) world_.save(client_.version(), values_);
+  if (rank_ == 0) world_.save(client_.version(), values_, interrupted_);
   if (client_.window() > std::max(world_.swarm().window_bytes, values_.size() * sizeof(float))) {
     throw Violation(Breach::kOther, "worker " + std::to_string(rank_) + " keeps more than it may");
   }
   // What the client still needs of the gradients it must have copied by now.
   std::fill(gradients_.begin(), gradients_.end(), 1e30F);
+  if (interrupted_) {
+    phase_ = Phase::kLeaving;
+    client_.leave(LeaveKind::kInterrupted);
+    return;
+  }
   if (enough()) {
     if (rank_ < world_.swarm().last_looks && !looked_) {
       looked_ = true;

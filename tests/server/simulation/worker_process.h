@@ -35,7 +35,8 @@ class WorkerProcess final : public ClientPorts {
   void lost();
   std::optional<std::span<std::byte>> place_for(const FrameHeader& header);
   void frame(const FrameHeader& header, std::span<const std::byte> payload, int boot);
-  void timer();  // the one asked for with World::wake_me
+  void interrupt() { interrupted_ = true; }  // it leaves after the step that it is in
+  void timer();                              // the one asked for with World::wake_me
 
   void send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) override;
 
@@ -70,7 +71,8 @@ class WorkerProcess final : public ClientPorts {
   bool asked_ = false;   // for the values after that push
   bool begins_ = true;   // has not been told yet where it stands
   bool looked_ = false;  // the last look has been asked for
-  int steps_ = 0;        // done, by this worker's earlier processes too
+  bool interrupted_ = false;
+  int steps_ = 0;  // done, by this worker's earlier processes too
   int values_boot_ = 0;
 };
 

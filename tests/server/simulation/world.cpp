@@ -114,6 +114,8 @@ void World::dispatch(const Event& event) {
       return wake_worker(process());
     case EventKind::kKill:
       return crash_worker(process());
+    case EventKind::kEndJob:
+      return end_job();
     case EventKind::kSpawn:
       return spawn(static_cast<Rank>(event.subject));
     case EventKind::kFault:
@@ -168,8 +170,8 @@ void World::on_server(const std::function<void()>& call) {
   if (oracle_.beginnings() != beginnings_) restarted_.reset();
 }
 
-void World::save(std::uint64_t version, std::span<const float> values) {
-  if (swarm_.every[kRestart] == 0 || !chance(0.4)) return;
+void World::save(std::uint64_t version, std::span<const float> values, bool always) {
+  if (swarm_.every[kRestart] == 0 || (!always && !chance(0.4))) return;
   saved_ = std::make_shared<Checkpoint>(checkpoint_of(swarm_.workers, version, values));
 }
 

@@ -57,7 +57,8 @@ class World {
   void wake_me(WorkerProcess& process, Time in, std::uint64_t generation);
   int pushes_of(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)].pushes; }
   int next_push(Rank rank);  // -1 when there is no number left
-  void save(std::uint64_t version, std::span<const float> values);  // now and then
+  // Now and then, or for sure.
+  void save(std::uint64_t version, std::span<const float> values, bool always);
   void worker_done(WorkerProcess& process);
   void worker_refused(WorkerProcess& process, const std::string& why);
   void worker_sends(WorkerProcess& process, const FrameHeader& header,
@@ -116,6 +117,9 @@ class World {
   void wake_worker(WorkerProcess& process);
   void crash_server();
   void restart_job();
+  void resume_first_alone();
+  void take_checkpoint();
+  void end_job();
   void wake_server();
   WorkerProcess* some_worker();  // one that lives and is awake
   Time around(Time mean);        // exponential
