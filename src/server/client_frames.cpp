@@ -49,7 +49,7 @@ void ShardClient::State::on_answer(ServerFrame type, const FrameHeader& header,
   }
   if (repeat && number >= *repeat) repeat.reset();
   heard_of = std::max(heard_of, number);
-  if (push_open() && number == push.sequence && push.whole) {
+  if (unanswered() && number == push.sequence && push.whole) {
     PushOutcome given;
     if (type == ServerFrame::kAck) {
       given.staleness = header.detail;
@@ -87,7 +87,7 @@ void ShardClient::State::on_fenced() {
   joined = false;
   fenced = incarnation;
   incarnation = answered = heard_of = replayed = durable = 0;
-  push_fenced = push_open();
+  push_fenced = unanswered();
   if (!push_fenced) push = {}, sequence = 0;
   repeat.reset();
   window.clear();

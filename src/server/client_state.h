@@ -19,6 +19,7 @@ struct ShardClient::State {
     std::int64_t final = 0;  // elements the owner has promised not to change
     std::int64_t sent = 0;   // on this connection
     bool whole = false;      // all sent on this connection
+    bool withdrawn = false;  // unless the answer is on its way
   };
 
   struct Pull {
@@ -68,7 +69,8 @@ struct ShardClient::State {
   void put_values(std::int64_t place, std::span<const std::byte> payload);
   void ask_for_values(bool ahead);
   WireFormat format_of_pull() const;
-  bool push_open() const { return push.sequence != 0 && !outcome; }
+  bool unanswered() const { return push.sequence != 0 && !outcome; }
+  bool push_open() const { return unanswered() && !push.withdrawn; }
   void settle_fenced_push();
   [[noreturn]] void broken(const std::string& what) const;
 

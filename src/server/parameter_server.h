@@ -88,7 +88,7 @@ struct ServerOptions {
   std::chrono::nanoseconds return_within = std::chrono::seconds(5);
   // kSync: so long no round is made after a worker was interrupted: the others have most likely got
   // the same signal, and a round of those who get it last would be of fewer gradients.
-  std::chrono::nanoseconds interruption_grace = std::chrono::seconds(1);
+  std::chrono::nanoseconds interruption_grace = std::chrono::seconds(2);
   std::chrono::nanoseconds snapshot_every = std::chrono::seconds(5);
   // Without any worker: so long those are waited for that have not come, were lost or interrupted.
   std::chrono::nanoseconds idle_exit = std::chrono::minutes(10);

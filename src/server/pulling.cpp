@@ -13,6 +13,8 @@ void ParameterServer::State::on_pull(Member& member, const FrameHeader& header) 
     throw PeerError("worker " + std::to_string(member.worker) + " asked for vector " +
                     std::to_string(header.detail) + ", which there is not");
   }
+  // Who asks for values from before its push does not wait for that any more: it was interrupted.
+  if (member.push.whole && header.place < member.push.sequence) member.push.clear();
   const bool amid = member.push.arrived > 0 && !member.push.whole;
   const bool ahead = header.place > member.applied && !member.push.whole;
   if (header.place > member.applied + 1 || (amid && !ahead) || (ahead && header.detail != 0)) {
@@ -38,7 +40,8 @@ bool ParameterServer::State::may_read(const Member& member) const {
   if (!initialized || recovering || member.push.whole) return false;
   if (member.pull && !member.only_pulls()) return false;
   if (member.pull && member.pull->which == kPullWhenAlone && others_may_push(member)) return false;
-  return in_bounds(member, member.clock);
+  // The bound is for values to train on.
+  return (member.pull && member.pull->which != 0) || in_bounds(member, member.clock);
 }
 
 bool ParameterServer::State::in_bounds(const Member& member, std::uint64_t clock) const {

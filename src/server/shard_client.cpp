@@ -204,12 +204,14 @@ void ShardClient::begin_push(const ArenaView<const float>& gradients) {
                "gradients of the arena's size");
   COHORT_CHECK(!state.push_open(), "the push before has been answered");
   state.outcome.reset();
+  state.sequence = state.answered + 1;  // also that of a push that was taken back
   state.push = {.gradients = gradients,
-                .sequence = ++state.sequence,
+                .sequence = state.sequence,
                 .base = state.version,
                 .final = 0,
                 .sent = 0,
-                .whole = false};
+                .whole = false,
+                .withdrawn = false};
 }
 
 void ShardClient::extend_push(std::int64_t count) {
@@ -221,6 +223,17 @@ void ShardClient::extend_push(std::int64_t count) {
 }
 
 const std::optional<PushOutcome>& ShardClient::push_outcome() const { return state_->outcome; }
+
+void ShardClient::take_back(const ArenaView<float>& into) {
+  if (state_->unanswered()) state_->push.withdrawn = true;
+  pull(into, kExactParameters);
+}
+
+bool ShardClient::push_made() const {
+  const State& state = *state_;
+  const bool rounds = state.options.spec.mode == ServerMode::kSync;
+  return !state.unanswered() || (rounds && state.version > state.push.base);
+}
 
 void ShardClient::pull(const ArenaView<float>& into, std::uint32_t which) {
   COHORT_CHECK(into.size() == static_cast<std::size_t>(state_->options.spec.size),

@@ -109,6 +109,12 @@ class ShardClient {
   // meanwhile; the push is in no model, and the worker has a new incarnation.
   const std::optional<PushOutcome>& push_outcome() const;
 
+  // The owner will not wait: the push counts only where the server has dealt with it before it
+  // hears of this. Pulls the exact parameters; once they are there push_made() tells. One that was
+  // not made may be begun again, with the same gradients.
+  void take_back(const ArenaView<float>& into);
+  bool push_made() const;
+
   // Asks for the arena, or for the optimizer's vector `which` - 1, after all that was pushed.
   void pull(const ArenaView<float>& into, std::uint32_t which = 0);
   bool pulled() const;            // the last pull is answered whole

@@ -181,7 +181,7 @@ TEST(End, RoundsWaitAWhileForOthersToBeInterruptedToo) {
   cluster.settle();
   cluster.start_step(0);
   cluster.settle();
-  cluster.pass(std::chrono::milliseconds(800));
+  cluster.pass(std::chrono::milliseconds(1800));
   cluster.settle();
   EXPECT_EQ(cluster.server->version(), before);
   cluster.pass(std::chrono::milliseconds(400));
