@@ -161,9 +161,10 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   }
   record_steps();
   traffic_.turn_to(TrafficPurpose::kFinish, TrafficBook::Messages::kForPurpose);
+  const bool early = stopping_ && done_ < options_.total_steps;
+  parts_.method.finish(parts_.replica, early ? Ending::kInterrupted : Ending::kComplete);
+  settle();
   bool interrupted = stopping_ && done_ < options_.total_steps;
-  parts_.method.finish(parts_.replica, interrupted ? Ending::kInterrupted : Ending::kComplete);
-  parts_.method.settle(parts_.replica);
   // A person who pressed Ctrl-C waits for the checkpoint, not for an evaluation.
   if (!interrupted && (!options_.evaluate_when || evaluates_now())) interrupted = !evaluate_now();
   if (target_reached()) outcome_.reason = StopReason::kTargetReached;
@@ -210,7 +211,14 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
   }
   traffic_.turn_to(TrafficPurpose::kSteps);
   while (done_ < options_.total_steps && !stopping_ && !target_reached() && !finished()) {
-    one_step(loader, step);
+    try {
+      one_step(loader, step);
+    } catch (const InterruptedError&) {
+      if (parts_.server_log == nullptr || !stop) throw;
+      undo_step();
+      stopping_ = true;
+      break;
+    }
     if (done_ >= next_agreement_) {
       agree(stop);
     } else if (stop && !stop_noted_ && options_.agree_every_seconds == 0) {
@@ -270,6 +278,18 @@ void Trainer::one_step(Loader& loader, TrainingStep& step) {
   parts_.outlets.progress->step(done_);
 }
 
+void Trainer::settle() {
+  parts_.method.settle(parts_.replica);
+  undo_step();
+}
+
+// A gradient that the method has taken back makes no step.
+void Trainer::undo_step() {
+  if (parts_.server_log == nullptr || !parts_.server_log->take_undone()) return;
+  --done_;
+  stopping_ = true;
+}
+
 void Trainer::dump_if_due() {
   if (parts_.outlets.dumps == nullptr || options_.dump_every_steps == 0) return;
   const Step index = done_ - 1;
@@ -288,7 +308,7 @@ bool Trainer::evaluate_now() {
   const PauseClock::Scope pause(parts_.pauses);
   const TrafficBook::Scope scope(traffic_, TrafficPurpose::kEvaluation);
   parts_.group.doing(done_, Phase::kEvaluating);
-  parts_.method.settle(parts_.replica);
+  settle();
   std::optional<AveragedModel> average;
   if (options_.average_models && !parts_.group.alone()) {
     if (options_.evaluate_each) evaluate_each();
@@ -369,7 +389,7 @@ void Trainer::checkpoint_now(Occasion occasion) {
   // What was saved before it was evaluated is saved again when it turns out to be the best.
   if (!options_.save_checkpoints || (saved_ == done_ && !best)) return;
   parts_.group.doing(done_, Phase::kSaving);
-  parts_.method.settle(parts_.replica);
+  settle();
   // Where who writes is lost meanwhile, the next one begins anew.
   Rank writer = parts_.group.leader();
   bool saved = checkpoint_once(best, occasion);

@@ -142,6 +142,8 @@ class Trainer {
   void enter();
   void after_step(TrainingStep& step);
   void one_step(Loader& loader, TrainingStep& step);
+  void settle();
+  void undo_step();
   RankReport own_report();
   void record_steps();
   void watch_loss(const std::vector<RankReport>& reports);

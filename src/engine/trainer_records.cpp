@@ -31,6 +31,8 @@ void Trainer::record_steps() {
   if (recorded_ == done_) return;
   // What the last step has under way belongs to this record.
   parts_.method.drain(parts_.replica);
+  undo_step();
+  if (recorded_ >= done_) return;
   const RankReport own = own_report();
   outcome_.traffic += own.traffic[static_cast<std::size_t>(TrafficPurpose::kSteps)];
   const TrafficBook::Scope scope(traffic_, TrafficPurpose::kCoordination);

@@ -28,6 +28,9 @@ class ServerLog {
   }
   void set_updates(std::uint64_t updates) { updates_ = updates; }
   void set_finished() { finished_ = true; }
+  // The user has ended a wait for the step that was made last: that step is in no model.
+  void set_undone() { undone_ = true; }
+  bool take_undone() { return std::exchange(undone_, false); }
   // Of the connections to all servers.
   void set_meter(std::shared_ptr<const TrafficMeter> meter) { meter_ = std::move(meter); }
 
@@ -56,6 +59,7 @@ class ServerLog {
   std::uint64_t updates_ = 0;
   std::shared_ptr<const TrafficMeter> meter_;
   bool finished_ = false;
+  bool undone_ = false;
   std::optional<std::vector<std::uint64_t>> resumed_;
   std::optional<Step> first_step_;
   std::vector<std::uint64_t> pushes_;

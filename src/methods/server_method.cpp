@@ -46,7 +46,7 @@ class ServerMethod final : public UpdateMethod {
   explicit ServerMethod(const MethodOptions& options) : options_(options) {}
 
   ~ServerMethod() override {
-    if (client_) client_->leave(leave_, deadline_in(kLeaveTimeout));
+    if (client_ && !out_of_reach_) client_->leave(leave_, deadline_in(kLeaveTimeout));
   }
 
   void start(Replica& replica) override {
@@ -92,6 +92,7 @@ class ServerMethod final : public UpdateMethod {
 
   StepKind before_step(Replica& replica) override {
     finish_step(replica);
+    if (interrupted_) throw InterruptedError("interrupted between two steps");
     return StepKind::kTrain;
   }
 
@@ -125,7 +126,7 @@ class ServerMethod final : public UpdateMethod {
     if (!client_) return;
     finish_step(replica);
     options_.doing(Phase::kExchanging);
-    client_->refresh(/*with_slots=*/options_.rank == 0, deadline());
+    refresh(/*with_slots=*/options_.rank == 0);
     copy(Direction::kToDevice);
     note_progress(replica);
   }
@@ -133,19 +134,14 @@ class ServerMethod final : public UpdateMethod {
   void finish(Replica& replica, Ending ending) override {
     if (!client_) return;
     finish_step(replica);
-    leave_ = ending == Ending::kComplete ? LeaveKind::kDone : LeaveKind::kInterrupted;
+    const bool complete = ending == Ending::kComplete && !taken_back_;
+    leave_ = complete ? LeaveKind::kDone : LeaveKind::kInterrupted;
     // One that was interrupted stays in its rounds until it has saved and left: whoever waits for
     // the others lets them go on alone.
-    if (!options_.servers->wait_for_others || ending != Ending::kComplete) return;
+    if (!options_.servers->wait_for_others || !complete) return;
     options_.doing(Phase::kExchanging);
-    if (options_.rank > 0) client_->refresh(/*with_slots=*/false, deadline());
-    gives_result_ = options_.rank == client_->progress().front().first;
-    if (!gives_result_ || options_.size == 1) return;
-    if (options_.rank > 0) {
-      note("waits for the others and gives the job's result: those before it are lost");
-    }
     try {
-      client_->wait_for_others();
+      wait_for_others();
     } catch (const InterruptedError&) {  // the model as it is now is saved
     }
   }
@@ -171,9 +167,41 @@ class ServerMethod final : public UpdateMethod {
     return behind;
   }
 
+  void wait_for_others() {
+    if (options_.rank > 0) refresh(/*with_slots=*/false);
+    if (out_of_reach_) return;
+    gives_result_ = options_.rank == client_->progress().front().first;
+    if (!gives_result_ || options_.size == 1) return;
+    if (options_.rank > 0) {
+      note("waits for the others and gives the job's result: those before it are lost");
+    }
+    client_->wait_for_others();
+  }
+
+  // Whoever has been asked to stop saves what there is.
+  void refresh(bool with_slots) {
+    if (out_of_reach_) return;
+    try {
+      client_->refresh(with_slots, deadline());
+    } catch (const InterruptedError& error) {
+      stays_as_it_is(error);
+    }
+  }
+
+  void stays_as_it_is(const InterruptedError& error) {
+    out_of_reach_ = true;
+    if (options_.rank > 0) return;
+    note(std::string("goes by what it has: ") + error.what() +
+         "; the optimizer's state is that of its last checkpoint");
+  }
+
   // The model is that of the servers: how much of the job is in it.
   void note_progress(Replica& replica) {
-    const std::vector<ModelProgress> servers = client_->progress();
+    std::vector<ModelProgress> servers = client_->progress();
+    if (out_of_reach_) {  // what they said last may be of another model
+      const auto updates = static_cast<std::uint64_t>(replica.updates());
+      if (servers.front().version != updates) servers.front() = {.version = updates};
+    }
     replica.set_updates(static_cast<std::int64_t>(servers.front().version));
     if (options_.server_log == nullptr) return;
     options_.server_log->set_updates(servers.front().version);
@@ -202,13 +230,18 @@ class ServerMethod final : public UpdateMethod {
   void finish_step(Replica& replica) {
     if (!waiting_) return;
     options_.doing(Phase::kExchanging);
-    StepOutcome outcome = client_->wait(deadline());
-    // A round has been made without this worker; a gradient that is an update of its own has not.
-    while (outcome.fenced > 0 && options_.servers->spec.mode != ServerMode::kSync) {
-      client_->push_again();
-      outcome = client_->wait(deadline());
-    }
     waiting_ = false;
+    StepOutcome outcome;
+    try {
+      outcome = client_->wait(deadline());
+      // A round has been made without this worker; a gradient that is an update of its own has not.
+      while (outcome.fenced > 0 && options_.servers->spec.mode != ServerMode::kSync) {
+        client_->push_again();
+        outcome = client_->wait(deadline());
+      }
+    } catch (const InterruptedError&) {
+      return take_back();
+    }
     parameters_->to_device();
     replica.set_updates(static_cast<std::int64_t>(outcome.version));
     finished_ = outcome.finished;
@@ -223,6 +256,18 @@ class ServerMethod final : public UpdateMethod {
     options_.server_log->pushed(outcome.staleness);
     options_.server_log->set_updates(outcome.version);
     if (finished_) options_.server_log->set_finished();
+  }
+
+  // The user waits for no other worker. The job goes on from the model without this step.
+  void take_back() {
+    interrupted_ = true;
+    try {
+      taken_back_ = !client_->take_back(deadline());
+    } catch (const InterruptedError& error) {
+      taken_back_ = true;
+      stays_as_it_is(error);
+    }
+    if (taken_back_ && options_.server_log != nullptr) options_.server_log->set_undone();
   }
 
   void note(const std::string& text) const {
@@ -241,6 +286,9 @@ class ServerMethod final : public UpdateMethod {
   bool pushing_ = false;                  // a push has begun in this step
   bool waiting_ = false;                  // for the parameters after it
   bool finished_ = false;                 // the servers have made the last update
+  bool interrupted_ = false;              // a wait of this method was ended by the user
+  bool taken_back_ = false;               // with the push that it was for
+  bool out_of_reach_ = false;             // servers that have not answered within the time left
   int rejections_ = 0;                    // in a row
   bool gives_result_ = false;             // the model at its end is that of the whole job
   LeaveKind leave_ = LeaveKind::kFailed;  // unless it comes to finish()

@@ -31,6 +31,8 @@ constexpr std::chrono::hours kAnyTime{24 * 365};
 // How long a user who has asked to stop waits for an answer that a server at work gives at once,
 // and for what may never come.
 constexpr std::chrono::milliseconds kAnswerTime{2000};
+// And for other workers: what nobody waited for is done again when the job goes on.
+constexpr std::chrono::milliseconds kOthersTime{200};
 constexpr std::chrono::milliseconds kNoTime{0};
 
 }  // namespace
@@ -156,18 +158,41 @@ class ParameterClient::Implementation {
     request(
         [this, all] {
           for_each([&](ShardChannel& channel) {
-            if (!channel.was_fenced()) return;
-            channel.begin_push();
-            channel.pull_parameters();
-            channel.extend_push(all);
+            if (channel.was_fenced()) channel.push(all);
           });
         },
         [](ShardChannel& channel) { return channel.step_done(); });
   }
 
   StepOutcome wait(Deadline deadline) {
-    await(deadline, "waiting for new parameters of", kAnswerTime);
+    await(deadline, "waiting for new parameters of", kOthersTime);
     return outcome_;
+  }
+
+  bool take_back(Deadline deadline) {
+    demand([this] { for_each([](ShardChannel& channel) { channel.take_back(); }); },
+           [](ShardChannel& channel) { return channel.pulled(); }, deadline,
+           "taking a gradient back from");
+    std::size_t made = 0;
+    std::size_t missing = 0;
+    on_client_thread([&] {
+      for (const auto& channel : channels_) {
+        if (channel->empty()) continue;
+        ++(channel->push_made() ? made : missing);
+      }
+    });
+    if (missing == 0 || made == 0) return missing == 0;
+    // Whatever made the round there is on its way to the others.
+    const auto all = static_cast<std::int64_t>(arenas_.gradients.size());
+    demand(
+        [this, all] {
+          for_each([&](ShardChannel& channel) {
+            if (!channel.push_made()) channel.push(all);
+          });
+        },
+        [](ShardChannel& channel) { return channel.pulled() && channel.push_made(); }, deadline,
+        "waiting for new parameters of");
+    return true;
   }
 
   void refresh(bool with_slots, Deadline deadline) {
@@ -385,6 +410,7 @@ StepOutcome ParameterClient::wait(Deadline deadline) { return implementation_->w
 void ParameterClient::refresh(bool with_slots, Deadline deadline) {
   implementation_->refresh(with_slots, deadline);
 }
+bool ParameterClient::take_back(Deadline deadline) { return implementation_->take_back(deadline); }
 void ParameterClient::push_again() { implementation_->push_again(); }
 void ParameterClient::wait_for_others() { implementation_->wait_for_others(); }
 std::vector<ModelProgress> ParameterClient::progress() { return implementation_->progress(); }

@@ -85,6 +85,11 @@ class ParameterClient {
   // `deadline` passes.
   StepOutcome wait(Deadline deadline);
 
+  // After a wait() that the user has ended: takes the push back where it is not in the model, and
+  // the parameters as they are without it. One that some servers have dealt with is pushed again to
+  // the others. Returns whether it is in the model after all.
+  bool take_back(Deadline deadline);
+
   // Takes the newest parameters, and the optimizer's vectors too when `with_slots`.
   void refresh(bool with_slots, Deadline deadline);
 

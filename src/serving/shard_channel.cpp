@@ -90,7 +90,21 @@ void ShardChannel::extend_push(std::int64_t count) {
   client_.extend_push(next.place + std::max<std::int64_t>(0, count - next.range.begin));
 }
 
+void ShardChannel::push(std::int64_t count) {
+  begin_push();
+  pull_parameters();
+  extend_push(count);
+}
+
 void ShardChannel::pull_parameters() { pull(arenas_.parameters, 0); }
+
+void ShardChannel::take_back() {
+  if (size_ == 0) return;
+  if (left_out_) return pull_exact();
+  client_.take_back(own_part(arenas_.parameters));
+}
+
+bool ShardChannel::push_made() const { return size_ == 0 || left_out_ || client_.push_made(); }
 
 void ShardChannel::pull_exact() { pull(arenas_.parameters, kExactParameters); }
 

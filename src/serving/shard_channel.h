@@ -38,7 +38,10 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   // The first `count` elements of the worker's arena are complete.
   void extend_push(std::int64_t count);
   void pull_parameters();
-  void pull_exact();  // in float32, whatever the wire carries
+  void push(std::int64_t count);  // all three, of an arena that is complete
+  void take_back();               // the push, if it is not answered
+  bool push_made() const;         // after that
+  void pull_exact();              // in float32, whatever the wire carries
   void pull_slot(std::size_t slot);
   void pull_when_alone();  // the parameters, when all other workers are done
   void leave(LeaveKind how);

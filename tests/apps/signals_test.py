@@ -81,5 +81,52 @@ class WaitsForServers(StopTest, ServersTest):
         self.assertRegex(err, "interrupted while (joining|waiting for the first parameters)")
 
 
+class WaitsForOthers(StopTest, ServersTest):
+    """A worker that has pushed, and waits for one that computes for long, saves what there is."""
+    SLOW = "training.compute.rank1=sleep:20000@3"
+
+    def test_the_others_of_a_round_or_of_the_bound(self):
+        settings = changed(program.TINY, iterations=6, eval_every=0, record_every=1, threads=1)
+        for mode, bound, steps in (("sync", (), 2), ("ssp", ("--staleness", 1), 4)):
+            with self.subTest(mode):
+                server = self.serve()
+                workers = {}
+                for rank in (1, 0):  # the bound is that between workers who are there
+                    workers[rank] = self.worker(rank, [server], *settings, "--server-mode", mode,
+                                                *bound, "--failpoints", self.SLOW, name=mode)
+                    self.says(server, f"worker {rank} has joined")
+                run = self.folder / "runs" / mode
+                self.wait_for_step(workers[0], run, 2)
+                time.sleep(1)  # it waits by now, mostly
+                err = self.stopped(workers[0], signal.SIGTERM, 2)
+                self.assertIn("cohort train --resume", err)
+                saved = self.latest(run)
+                self.assertEqual(saved.name, f"step-{steps:09}")
+                self.says(server, "worker 0 has left (interrupted)")
+                workers[1].kill()
+                server.kill()
+
+    def test_a_server_that_does_not_answer(self):
+        settings = changed(program.TINY, iterations=120, eval_every=0, record_every=1, threads=1)
+        for mode in ("sync", "async"):
+            with self.subTest(mode):
+                server = self.serve()
+                worker = self.worker(0, [server], *settings, "--server-mode", mode, "--failpoints",
+                                     "training.compute.rank0=sleep:20", workers=1, name=mode)
+                run = self.folder / "runs" / mode
+                self.wait_for_step(worker, run, 20)
+                server.send_signal(signal.SIGSTOP)
+                time.sleep(0.5)  # it waits by now, mostly
+                err = self.stopped(worker, signal.SIGTERM, 5)
+                self.assertIn("the optimizer's state is that of its last checkpoint", err)
+                self.assertIn("everything is saved", err)
+                self.assertGreaterEqual(int(self.latest(run).name[5:]), 20)
+                server.kill()
+                server.wait()
+                server = self.serve(0, server.port)
+                self.cohort("train", "--resume", run)
+                self.assertEqual(self.ended(server)["updates"], 120)
+
+
 if __name__ == "__main__":
     program.main()

@@ -219,6 +219,34 @@ TEST(Serving, WhatComesBetweenStepsIsNotTakenForAnAnswer) {
   }
 }
 
+TEST(Serving, WhoeverIsInterruptedInARoundTakesItsGradientBack) {
+  ServerGroup servers(2);
+  const Job job{.workers = 2};
+  std::atomic<bool> stop = false;
+  ParameterClientOptions options = options_for(servers, job, 0);
+  options.stop = &stop;
+  std::vector<float> parameters(kElements, 3);
+  const std::vector<float> gradients(kElements, 1);
+  ParameterClient client(options, {parameters, gradients, {}});
+  std::vector<float> others = parameters;
+  ParameterClient other(options_for(servers, job, 1), {others, gradients, {}});
+  auto joined = std::async(std::launch::async, [&] { other.start({}, soon()); });
+  client.start({}, soon());
+  joined.get();
+  client.begin_push();
+  client.finish_push();
+  stop = true;
+  EXPECT_THROW(client.wait(soon()), InterruptedError);
+  EXPECT_FALSE(client.take_back(soon()));
+  EXPECT_EQ(parameters, std::vector<float>(kElements, 3));
+  client.leave(LeaveKind::kInterrupted, soon());
+  other.begin_push();
+  other.finish_push();
+  EXPECT_EQ(other.wait(soon()).version, 1U);
+  EXPECT_EQ(others, std::vector<float>(kElements, 2.5F)) << "of its own gradient alone";
+  other.leave(LeaveKind::kDone, soon());
+}
+
 TEST(Serving, AClientMayEndWhileAServerGoes) {
   auto servers = std::make_unique<ServerGroup>(1);
   ParameterClientOptions options = options_for(*servers, {.mode = ServerMode::kAsync}, 0);
