@@ -1,9 +1,12 @@
 #include "apps/environment.h"
 
 #include <ATen/Parallel.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
@@ -24,13 +27,46 @@ namespace {
 std::atomic<bool> stop_flag = false;
 std::atomic<bool> says_so = true;  // that the signal was heard: one process of a job does
 
-extern "C" void on_stop_signal(int) {
-  if (stop_flag.exchange(true)) ::_exit(kExitInterrupted);
-  constexpr std::string_view kText = "\nstopping: finishing what is under way; again to quit\n";
-  if (says_so) static_cast<void>(!::write(STDERR_FILENO, kText.data(), kText.size()));
+// Who read what is printed may have ended first, of the same signal or by being killed.
+void leave_broken_pipes() {
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    pollfd watched = {.fd = stream, .events = 0, .revents = 0};
+    if (::poll(&watched, 1, 0) <= 0 || (watched.revents & POLLERR) == 0) continue;
+    const int nothing = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nothing < 0) continue;
+    ::dup2(nothing, stream);
+    ::close(nothing);
+  }
 }
 
-extern "C" void on_polite_stop_signal(int) { stop_flag = true; }
+extern "C" void on_broken_pipe(int) {
+  const int before = errno;
+  leave_broken_pipes();
+  errno = before;
+}
+
+// From now on nothing that is printed ends the program before it has saved.
+void outlive_readers() {
+  struct sigaction action = {};
+  action.sa_handler = on_broken_pipe;
+  ::sigaction(SIGPIPE, &action, nullptr);
+  leave_broken_pipes();
+}
+
+extern "C" void on_stop_signal(int) {
+  if (stop_flag.exchange(true)) ::_exit(kExitInterrupted);
+  const int before = errno;
+  outlive_readers();
+  if (says_so) say_stopping();
+  errno = before;
+}
+
+extern "C" void on_polite_stop_signal(int) {
+  const int before = errno;
+  stop_flag = true;
+  outlive_readers();
+  errno = before;
+}
 
 std::optional<Place> own_place() {
   return detect_place([](const char* name) -> const char* { return std::getenv(name); });
@@ -125,6 +161,11 @@ bool take_place_from_launcher(RunConfig& config) {
 const std::atomic<bool>& stop_requested() { return stop_flag; }
 
 void request_stop() { stop_flag = true; }
+
+void say_stopping() {
+  constexpr std::string_view kText = "\nstopping: finishing what is under way; again to quit\n";
+  static_cast<void>(!::write(STDERR_FILENO, kText.data(), kText.size()));
+}
 
 void watch_signals() {
   const std::optional<Place> place = own_place();

@@ -40,6 +40,8 @@ const std::atomic<bool>& stop_requested();
 void watch_signals();
 // As if somebody had pressed Ctrl-C.
 void request_stop();
+// That a signal was heard, to the error stream. Can be called by a signal handler.
+void say_stopping();
 
 bool is_terminal(std::FILE* stream);
 

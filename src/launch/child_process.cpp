@@ -19,9 +19,8 @@ void exec_child(char* const* arguments, char* const* environment, int errors, pi
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(kNotStarted);  // it was killed before the line above
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1}) {
-    std::signal(signal, SIG_DFL);
-  }
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) std::signal(signal, SIG_DFL);
+  std::signal(SIGPIPE, SIG_IGN);  // `errors` breaks before the signal that `parent` is dead comes
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
   ::dup2(errors, STDERR_FILENO);
