@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "apps/command.h"
+#include "apps/environment.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/run_directory.h"
@@ -28,7 +29,11 @@ namespace {
 
 volatile std::sig_atomic_t stops = 0;
 
-extern "C" void on_launch_stop(int) { stops = stops + 1; }
+extern "C" void on_launch_stop(int) {
+  stops = stops + 1;
+  // At once, and once for the job: the processes are asked in a way that they say nothing to.
+  if (stops == 1) say_stopping();
+}
 
 void watch_launch_signals() {
   struct sigaction action = {};

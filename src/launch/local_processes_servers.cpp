@@ -116,7 +116,7 @@ class ServersJob {
             std::to_string(kTimeToEnd.count()) + " s of the last worker: it is told to");
         failed_ = true;
       }
-      tell(0, servers_, SIGTERM);
+      tell(0, servers_, SIGUSR1);  // which they say nothing to
       told_ = true;
       kill_at_ = now + kServersHardStopAfter;
     }

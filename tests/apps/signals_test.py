@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM are answered in every phase, and nothing is lost by them."""
 
 import json
+import shutil
 import signal
 import time
 
@@ -126,6 +127,30 @@ class WaitsForOthers(StopTest, ServersTest):
                 server = self.serve(0, server.port)
                 self.cohort("train", "--resume", run)
                 self.assertEqual(self.ended(server)["updates"], 120)
+
+
+class Launchers(StopTest):
+    def test_they_say_at_once_that_they_were_heard(self):
+        job = ["--", "train", *program.TINY, "--quiet", "--failpoints",
+               "training.compute.rank0=sleep:100", "--epochs", 100]
+        for flags in (["--servers", 1], ["--engine", "tcp"], ["--engine", "mpi"]):
+            method = "parameter-server" if "--servers" in flags else "all-reduce"
+            if "mpi" in flags and shutil.which("mpirun") is None:
+                continue
+            with self.subTest(flags=flags):
+                process = self.start("launch", *flags, "-n", 1, *job, "--method", method)
+                time.sleep(1)  # it is no later than that that processes are asked
+                start = time.monotonic()
+                process.send_signal(signal.SIGINT)
+                said = ""
+                while "again to quit" not in said:
+                    line = process.stderr.readline()
+                    self.assertTrue(line, said)
+                    said += line
+                self.assertLess(time.monotonic() - start, patiently(0.1))
+                said += process.communicate(timeout=patiently(20))[1]
+                self.assertEqual(process.returncode, 130, said)
+                self.assertEqual(said.count("again to quit"), 1, said)
 
 
 if __name__ == "__main__":
