@@ -63,7 +63,8 @@ ServeRequest serve_request(const DistTrainCommand& command, const DistTrainTrans
   request.job = find_job_name(job.config.job);
   request.state_dir = command.state_dir;
   request.flag_names = dist_train_flag_names(job.revision);
-  request.told = told_settings(command.app(), job.config, request.flag_names);
+  request.told = told_settings(command.app(), job.config, request.flag_names,
+                               dist_train_server_settings(job.revision));
   request.idle_exit = std::chrono::milliseconds(static_cast<std::int64_t>(command.idle_exit * 1e3));
   return request;
 }

@@ -126,7 +126,8 @@ ServeRequest serve_request(const MnistCommand& command, const MnistTranslation& 
   request.job = find_job_name(translation.config.job);
   request.state_dir = command.state_dir;
   request.flag_names = mnist_flag_names();
-  request.told = told_settings(command.app(), translation.config, request.flag_names);
+  request.told =
+      told_settings(command.app(), translation.config, request.flag_names, mnist_server_settings());
   request.idle_exit = std::chrono::milliseconds(static_cast<std::int64_t>(command.idle_exit * 1e3));
   return request;
 }

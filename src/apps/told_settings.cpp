@@ -33,10 +33,11 @@ bool is_given(const CLI::App& command, const std::string& flag) {
 }  // namespace
 
 nlohmann::json told_settings(const CLI::App& command, const RunConfig& config,
-                             const FlagNames& names) {
+                             const FlagNames& names, const std::vector<std::string>& implied) {
   check_names(config);
   const nlohmann::json all = to_json(config);
   nlohmann::json told = nlohmann::json::object();
+  for (const std::string& name : implied) told[name] = all.at(name);
   for (const auto& [name, words] : names) {
     if (!all.contains(name) || std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end()) continue;
     for (const std::string& word : split(words, ' ')) {

@@ -1,20 +1,23 @@
-// What a server of a dialect was told by its own flags.
+// What a server of a dialect was told by its own command line.
 //
-// It uses none of them: the job's settings come with the workers. But a server that was started
-// with another model or rate than the workers is a mistake, and not to be passed over.
+// It uses none of it: the job's settings come with the workers. But a server that was started with
+// another model or rate than the workers is a mistake, and not to be passed over.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "config/run_config.h"
 #include "dialects/flag_names.h"
 
 namespace cohort {
 
-// The settings in `config` whose flags were given to `command`, by their native names. Throws
-// ConfigError when their values make no sense.
+// By their native names, the settings in `config` whose flags were given to `command`, and those
+// that it says something about without: `implied`. Throws ConfigError when their values make no
+// sense.
 nlohmann::json told_settings(const CLI::App& command, const RunConfig& config,
-                             const FlagNames& names);
+                             const FlagNames& names, const std::vector<std::string>& implied);
 
 }  // namespace cohort

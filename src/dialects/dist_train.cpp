@@ -328,6 +328,12 @@ DistTrainTranslation translate(const DistTrainFlags& flags, const PaddleSurround
   return DistTrainTranslator(flags, around).run();
 }
 
+std::vector<std::string> dist_train_server_settings(PaddleRevision revision) {
+  std::vector<std::string> names = {"model", "server-mode", "sharding", "schedule"};
+  if (revision != PaddleRevision::kLater) names.insert(names.end(), {"batch", "lr"});
+  return names;
+}
+
 FlagNames dist_train_flag_names(PaddleRevision revision) {
   const bool later = revision == PaddleRevision::kLater;
   return {

@@ -112,4 +112,9 @@ DistTrainTranslation translate(const DistTrainFlags& flags, const PaddleSurround
 
 FlagNames dist_train_flag_names(PaddleRevision revision);
 
+// What a PSERVER works by, so that also what stands for a flag that it was not given has to be the
+// trainers': in the original it builds the model, its optimizer and its rates itself. In the later
+// program batch and rate follow from the devices of each host.
+std::vector<std::string> dist_train_server_settings(PaddleRevision revision);
+
 }  // namespace cohort

@@ -172,6 +172,8 @@ MnistTranslation translate(const MnistFlags& flags, const std::string& tf_config
   return result;
 }
 
+std::vector<std::string> mnist_server_settings() { return {"server-mode"}; }
+
 const FlagNames& mnist_flag_names() {
   static const FlagNames names = {
       {"batch", "--batch_size"},

@@ -54,4 +54,8 @@ MnistTranslation translate(const MnistFlags& flags, const std::string& tf_config
 
 const FlagNames& mnist_flag_names();
 
+// What a ps says by being started, whatever flags it has: without --sync it is asynchronous. What
+// the example's ps does not know, the batch and the rate, it says only where it has the flag.
+std::vector<std::string> mnist_server_settings();
+
 }  // namespace cohort

@@ -217,6 +217,31 @@ class Servers(DistTrain):
         self.ended(self.launch({**job, "TRAINING_ROLE": "TRAINER"}, *flags, "--learning_rate=0.7"))
         self.ended(server)
 
+    def test_what_a_server_was_not_told_is_compared_by_its_default(self):
+        port = free_port()
+        job = {"PADDLE_PSERVER_PORT": port, "PADDLE_PSERVER_IPS": "127.0.0.1",
+               "PADDLE_TRAINERS": 1, "PADDLE_TRAINER_ID": 0, "POD_IP": "127.0.0.1"}
+        flags = [*PLAIN, "--batch_size=8", "--pass_num=1", "--update_method", "pserver"]
+        server = self.launch({**job, "TRAINING_ROLE": "PSERVER"}, *flags)
+        mode = "--async_mode (or not): the update is "
+        for other, said in (("--async_mode", mode + '"async" here and "sync" where server 0'),
+                            ("--no_split_var", 'the sharding is "whole" here and "sliced" where'),
+                            ("--batch_size=4", "--batch_size is 4 here and 8 where server 0"),
+                            ("--model=resnet8", '--model is "resnet8" here and "mlp-100" where')):
+            with self.subTest(other):
+                _, err = self.ended(self.launch({**job, "TRAINING_ROLE": "TRAINER"}, *flags, other),
+                                    2)
+                self.assertIn(said, err)
+        self.ended(self.launch({**job, "TRAINING_ROLE": "TRAINER"}, *flags))
+        self.ended(server)
+        bare = [flag for flag in flags if flag not in ("--batch_size=8", "--learning_rate=0.05")]
+        server = self.launch({**job, "TRAINING_ROLE": "PSERVER"}, *bare, "--async_mode")
+        _, err = self.ended(self.launch({**job, "TRAINING_ROLE": "TRAINER"}, *flags), 2)
+        self.assertIn(mode + '"sync" here and "async" where server 0', err)
+        self.assertRegex(err, r"--batch_size is 8 here and \d+ where server 0 was started")
+        self.assertRegex(err, r"--learning_rate is 0.05 here and [\d.]+ where server 0 was started")
+        server.kill()
+
     def test_momentum_allows_for_that_of_asynchrony(self):
         port = free_port()
         job = {"PADDLE_PSERVER_PORT": port, "PADDLE_PSERVER_IPS": "127.0.0.1",

@@ -206,12 +206,11 @@ class Trouble(Mnist):
         self.hosts(workers=2)
         server = self.task("ps", 0)
         self.ended(self.task("worker", 0))
-        refused = self.task("worker", 1, "--seed", 7, "--learning_rate", 0.1, "--sync")
+        refused = self.task("worker", 1, "--seed", 7, "--learning_rate", 0.1)
         _, err = refused.communicate(timeout=program.patiently(60))
         self.assertEqual(refused.returncode, 2, err)
         said = ["--learning_rate is 0.1 here and 0.0005 at the others",
-                "--seed is 7 here and 1 at the others",
-                '--sync (or not): the update is "sync" here and "async" at the others']
+                "--seed is 7 here and 1 at the others"]
         self.assertEqual(err.splitlines()[-1],
                          "cohort: server 0 will not have worker 1: " + "; ".join(said))
         server.send_signal(signal.SIGINT)
@@ -231,6 +230,23 @@ class Trouble(Mnist):
         self.assertIn('--sync (or not): the update is "async" here and "sync" where server 0', err)
         self.ended(self.task("worker", 0, "--learning_rate", 0.7, "--sync"))
         self.ended(server)
+
+    def test_a_server_without_sync_is_asynchronous(self):
+        self.hosts()
+        server = self.task("ps", 0)
+        refused = self.task("worker", 0, "--sync")
+        _, err = refused.communicate(timeout=program.patiently(60))
+        self.assertEqual(refused.returncode, 2, err)
+        self.assertIn('--sync (or not): the update is "sync" here and "async" where server 0', err)
+        self.ended(self.task("worker", 0))
+        self.ended(server)
+
+    def test_a_server_says_nothing_of_flags_it_was_not_given(self):
+        self.hosts()
+        ps = self.start("mnist", f"--ps_hosts={self.ps_hosts}", "--job_name=ps",
+                        f"--worker_hosts={self.worker_hosts}")
+        self.ended(self.task("worker", 0, "--learning_rate", 0.01))
+        self.ended(ps)
 
     def test_a_job_of_another_number_of_workers_is_refused(self):
         self.hosts(workers=3)
