@@ -138,10 +138,10 @@ class ServerMethod final : public UpdateMethod {
     leave_ = complete ? LeaveKind::kDone : LeaveKind::kInterrupted;
     // One that was interrupted stays in its rounds until it has saved and left: whoever waits for
     // the others lets them go on alone.
-    if (!options_.servers->wait_for_others || !complete) return;
+    if (!complete) return;
     options_.doing(Phase::kExchanging);
     try {
-      wait_for_others();
+      options_.servers->wait_for_others ? wait_for_others() : look_for_others();
     } catch (const InterruptedError&) {  // the model as it is now is saved
     }
   }
@@ -177,6 +177,9 @@ class ServerMethod final : public UpdateMethod {
     }
     client_->wait_for_others();
   }
+
+  // The last one answers for the model: it will not change any more.
+  void look_for_others() { gives_result_ = options_.size == 1 || client_->others_are_gone(); }
 
   // Whoever has been asked to stop saves what there is.
   void refresh(bool with_slots) {

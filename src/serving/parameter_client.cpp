@@ -34,6 +34,8 @@ constexpr std::chrono::milliseconds kAnswerTime{2000};
 // And for other workers: what nobody waited for is done again when the job goes on.
 constexpr std::chrono::milliseconds kOthersTime{200};
 constexpr std::chrono::milliseconds kNoTime{0};
+// For an answer that comes at once, or not at all.
+constexpr std::chrono::milliseconds kAMoment{500};
 
 }  // namespace
 
@@ -210,6 +212,18 @@ class ParameterClient::Implementation {
     demand([this] { for_each([](ShardChannel& channel) { channel.pull_when_alone(); }); },
            [](ShardChannel& channel) { return channel.pulled(); }, deadline_in(kAnyTime),
            "waiting for the other workers of", kNoTime);
+  }
+
+  bool others_are_gone() {
+    try {
+      demand([this] { for_each([](ShardChannel& channel) { channel.pull_when_alone(); }); },
+             [](ShardChannel& channel) { return channel.pulled(); }, deadline_in(kAMoment),
+             "asking for the other workers of", kNoTime);
+    } catch (const PeerError&) {
+      if (thrown_) throw;
+      return false;  // no answer
+    }
+    return true;
   }
 
   void leave_without_a_word() { thrown_ = true; }
@@ -413,6 +427,7 @@ void ParameterClient::refresh(bool with_slots, Deadline deadline) {
 bool ParameterClient::take_back(Deadline deadline) { return implementation_->take_back(deadline); }
 void ParameterClient::push_again() { implementation_->push_again(); }
 void ParameterClient::wait_for_others() { implementation_->wait_for_others(); }
+bool ParameterClient::others_are_gone() { return implementation_->others_are_gone(); }
 std::vector<ModelProgress> ParameterClient::progress() { return implementation_->progress(); }
 void ParameterClient::leave(LeaveKind how, Deadline deadline) noexcept {
   implementation_->leave(how, deadline);

@@ -99,6 +99,8 @@ class ParameterClient {
 
   // Takes the parameters once all other workers are done or given up.
   void wait_for_others();
+  // Takes them if that is so already; whether it is.
+  bool others_are_gone();
 
   // What each server had in its model when it was refreshed last, or the others were waited for;
   // nothing of servers without a part of it.

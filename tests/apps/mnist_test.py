@@ -185,6 +185,20 @@ class Processes(Mnist):
 
 
 class Trouble(Mnist):
+    def test_the_last_worker_says_what_the_model_lacks(self):
+        self.hosts(workers=2)
+        epochs = 250  # longer than it takes the server to give up one that was killed
+        tasks = [self.task(job, index, "--training_epochs", epochs, "--name", "job", "--idle_exit", 2)
+                 for job, index in (("ps", 0), ("worker", 0), ("worker", 1))]
+        self.wait_for_step(tasks[2], self.folder / "logs" / "job-worker1", 99)
+        tasks[2].kill()
+        _, err = self.ended(tasks[1], status=1)
+        own = epochs * BATCHES
+        self.assertRegex(err, rf"the model has not the {2 * own:,} updates asked for but [\d,]+ "
+                              rf"\(gradients: {own:,} of worker 0, [\d,]+ of worker 1\)")
+        _, log = self.ended(tasks[0], status=1)
+        self.assertIn("worker 0: done; worker 1: given up", log)
+
     def test_addresses_of_a_network_need_a_secret(self):
         for job in ("ps", "worker"):
             result = self.cohort("mnist", "--ps_hosts=10.10.10.94:2222",
