@@ -5,6 +5,8 @@ import shutil
 import signal
 import time
 
+import dist_train_test
+import mnist_test
 import program
 from program import ProgramTest, changed, patiently
 from servers_test import ServersTest, free_port
@@ -80,6 +82,63 @@ class WaitsForServers(StopTest, ServersTest):
         self.says(server, "worker 1 has joined")
         err = self.stopped(waiting, signal.SIGINT, 1)
         self.assertRegex(err, "interrupted while (joining|waiting for the first parameters)")
+
+
+class WaitsOfDialects(StopTest, ServersTest):
+    """Each is started, waits, and ends with the first signal."""
+    MNIST = ["mnist", *mnist_test.SMALL, "--worker_hosts=127.0.0.1:1,127.0.0.1:2",
+             "--job_name=worker"]
+    PADDLE = ["dist_train", *dist_train_test.TINY, "--update_method=pserver", "--batch_size=4"]
+
+    def setUp(self):
+        super().setUp()
+        mnist_test.write_digits(self.folder / "MNIST_data")
+
+    def trainer(self, port, rank):
+        variables = {"PADDLE_TRAINERS": 2, "PADDLE_PSERVER_ENDPOINTS": f"127.0.0.1:{port}",
+                     "TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": rank}
+        return self.start_with(variables, *self.PADDLE)
+
+    def end_all(self, waiting):
+        time.sleep(4)  # they wait by now, mostly
+        for number, process in zip((signal.SIGTERM, signal.SIGINT) * len(waiting), waiting):
+            with self.subTest(process.args[1:3], number=number):
+                err = self.stopped(process, number, 1)
+                self.assertIn("interrupted while", err)
+
+    def test_for_a_server(self):
+        server = self.serve()
+        settings = changed(program.TINY, iterations=4)
+        self.finish([self.worker(0, [server], *settings, workers=1)])
+        self.ended(server)
+        shutil.copytree(self.folder / "runs" / "job", self.folder / "runs" / "copy")
+        self.end_all([
+            self.start(*self.MNIST, f"--ps_hosts=127.0.0.1:{free_port()}", "--task_index=0"),
+            self.start(*self.MNIST, f"--ps_hosts=127.0.0.1:{free_port()}", "--task_index=1"),
+            self.trainer(free_port(), 0), self.trainer(free_port(), 1),
+            self.start("train", "--resume", "runs/job", "--iterations", 8),
+            self.start("train", "--resume", "runs/copy", "--iterations", 8)])
+
+    def test_for_the_first_values_that_another_worker_brings(self):
+        servers = [self.serve() for _ in range(2)]
+        self.end_all([
+            self.start(*self.MNIST, f"--ps_hosts={servers[0].address}", "--task_index=1"),
+            self.trainer(servers[1].port, 1)])
+        for server in servers:
+            self.says(server, "worker 1 has joined")
+
+    def test_the_only_worker_of_mnist_saves_and_says_how_to_go_on(self):
+        server = self.serve()
+        worker = self.start("mnist", *mnist_test.SMALL, f"--ps_hosts={server.address}",
+                            "--worker_hosts=127.0.0.1:1", "--job_name=worker", "--name=job",
+                            "--training_epochs=2000")
+        run = self.folder / "logs" / "job"
+        self.wait_for_step(worker, run, 100)
+        err = self.stopped(worker, signal.SIGINT, 2)
+        step = int(self.latest(run).name[5:])
+        self.assertGreaterEqual(step, 100)
+        self.assertIn(f"interrupted after step {step:,}; everything is saved. Go on with:\n"
+                      "  cohort train --resume logs/job\n", err)
 
 
 class WaitsForOthers(StopTest, ServersTest):
