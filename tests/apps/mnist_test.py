@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import struct
+import time
 import unittest
 
 import program
@@ -271,6 +272,17 @@ class Trouble(Mnist):
         self.assertEqual(refused.returncode, 2, err)
         self.assertIn("the number of --worker_hosts is 1 here and 3 where server 0 was started", err)
         server.kill()
+
+    def test_a_server_waits_for_a_worker_that_never_comes(self):
+        self.hosts(workers=2)
+        idle_s = 3
+        server = self.task("ps", 0, "--idle_exit", idle_s)
+        self.ended(self.task("worker", 0))
+        left = time.monotonic()
+        _, err = self.ended(server, status=1)
+        self.assertGreater(time.monotonic() - left, idle_s - 1)
+        self.assertIn("no worker has been here for too long; worker 0: done; worker 1: never came",
+                      err)
 
     def test_a_server_without_workers_ends(self):
         self.hosts()
