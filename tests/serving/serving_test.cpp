@@ -219,32 +219,66 @@ TEST(Serving, WhatComesBetweenStepsIsNotTakenForAnAnswer) {
   }
 }
 
-TEST(Serving, WhoeverIsInterruptedInARoundTakesItsGradientBack) {
-  ServerGroup servers(2);
-  const Job job{.workers = 2};
+// Two workers of a synchronous job, whose gradients are all 1; the first one's user can stop it.
+struct Pair {
+  Pair() {
+    options.stop = &stop;
+    client = std::make_unique<ParameterClient>(options, ClientArenas{parameters, gradients, {}});
+    other = std::make_unique<ParameterClient>(options_for(servers, job, 1),
+                                              ClientArenas{others, gradients, {}});
+    auto joined = std::async(std::launch::async, [&] { other->start({}, soon()); });
+    client->start({}, soon());
+    joined.get();
+  }
+  // It has pushed, and waits no longer.
+  void interrupt() {
+    client->begin_push();
+    client->finish_push();
+    stop = true;
+    EXPECT_THROW(client->wait(soon()), InterruptedError);
+  }
+
+  ServerGroup servers{2};
+  const Job job{.workers = 2, .sharding = Sharding::kWhole};
   std::atomic<bool> stop = false;
   ParameterClientOptions options = options_for(servers, job, 0);
-  options.stop = &stop;
-  std::vector<float> parameters(kElements, 3);
-  const std::vector<float> gradients(kElements, 1);
-  ParameterClient client(options, {parameters, gradients, {}});
+  std::vector<float> parameters = std::vector<float>(kElements, 3);
   std::vector<float> others = parameters;
-  ParameterClient other(options_for(servers, job, 1), {others, gradients, {}});
-  auto joined = std::async(std::launch::async, [&] { other.start({}, soon()); });
-  client.start({}, soon());
-  joined.get();
-  client.begin_push();
-  client.finish_push();
-  stop = true;
-  EXPECT_THROW(client.wait(soon()), InterruptedError);
-  EXPECT_FALSE(client.take_back(soon()));
-  EXPECT_EQ(parameters, std::vector<float>(kElements, 3));
-  client.leave(LeaveKind::kInterrupted, soon());
-  other.begin_push();
-  other.finish_push();
-  EXPECT_EQ(other.wait(soon()).version, 1U);
-  EXPECT_EQ(others, std::vector<float>(kElements, 2.5F)) << "of its own gradient alone";
-  other.leave(LeaveKind::kDone, soon());
+  const std::vector<float> gradients = std::vector<float>(kElements, 1);
+  std::unique_ptr<ParameterClient> client, other;
+};
+
+TEST(Serving, WhoeverIsInterruptedInARoundTakesItsGradientBack) {
+  Pair pair;
+  pair.interrupt();
+  EXPECT_FALSE(pair.client->take_back(soon()));
+  EXPECT_EQ(pair.parameters, std::vector<float>(kElements, 3));
+  pair.client->leave(LeaveKind::kInterrupted, soon());
+  pair.other->begin_push();
+  pair.other->finish_push();
+  EXPECT_EQ(pair.other->wait(soon()).version, 1U);
+  EXPECT_EQ(pair.others, std::vector<float>(kElements, 2.5F)) << "of its own gradient alone";
+  pair.other->leave(LeaveKind::kDone, soon());
+}
+
+TEST(Serving, ARoundThatOneServerHasMadeIsMadeByAll) {
+  Pair pair;
+  pair.other->begin_push();
+  pair.other->extend_push(99'910);  // all that one of the servers is for
+  pair.interrupt();
+  auto rest = std::async(std::launch::async, [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    pair.other->finish_push();
+    pair.other->wait(soon());
+  });
+  EXPECT_TRUE(pair.client->take_back(soon()));
+  rest.get();
+  pair.client->refresh(/*with_slots=*/false, soon());
+  for (const ModelProgress& each : pair.client->progress()) EXPECT_EQ(each.version, 1U);
+  EXPECT_EQ(pair.parameters, std::vector<float>(kElements, 2.5F));
+  EXPECT_EQ(pair.others, pair.parameters);
+  pair.client->leave(LeaveKind::kInterrupted, soon());
+  pair.other->leave(LeaveKind::kDone, soon());
 }
 
 TEST(Serving, AClientMayEndWhileAServerGoes) {
