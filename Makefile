@@ -1,6 +1,6 @@
 # The front door: everything a person does with this project is one of these.
 #
-#   make demo     set up, build, train one network in five ways and compare them (a minute or two)
+#   make demo     set up, build, train one network in five ways and compare them (a few minutes)
 #   make test     set up, build, run all tests
 #   make bench    set up, build, measure one training step of a few models
 #   make format   clang-format on all sources        make lint   clang-tidy on all sources

@@ -1,4 +1,4 @@
-"""Every command of README.md, in its order, made small by the table below, and what it promises."""
+"""Every command of README.md and docs/examples.md, made small by the table below, and what it promises."""
 
 import json
 import os
@@ -29,9 +29,9 @@ LOCAL = {"localhost:2222": f"localhost:{PORT}", "localhost:2223": f"localhost:{O
 PICTURES = {"resnet50": "resnet18", " DIR": " pictures"}
 
 
-def commands(readme):
+def commands(text):
     """What stands after a `$` in the blocks of code, without remarks."""
-    for line in readme.splitlines():
+    for line in text.splitlines():
         if line.startswith("    $ "):
             yield re.sub(r"\s+#.*", "", line[6:]).strip()
 
@@ -86,9 +86,10 @@ TABLE = {
     "cohort train --model lenet --method all-reduce --workers 2 --dump-every 100 --name b":
         (QUICK, {"--dump-every 100": "--dump-every 20"}, "makes runs/b/dumps/**/*.safetensors"),
     "cohort eval runs/b": ("--threads 1", {}, "ends"),
-    "cohort report runs/a runs/b -o report.pdf -o report.html": ("", {}, "makes report.*"),
-    "cohort plot runs/local runs/all-reduce runs/servers --out curves.svg":
-        ("", {}, "makes curves.svg"),
+    "cohort train --model lenet --method diloco --average-every 50 --workers 2 --epochs 1":
+        (QUICK, {"--average-every 50": "--average-every 10"}, "learns"),
+    "cohort report runs/first runs/b -o report.pdf -o report.html": ("", {}, "makes report.*"),
+    "cohort plot runs/first runs/b --out curves.svg": ("", {}, "makes curves.svg"),
     "cohort imagenet -a resnet50 --epochs 1 --gpu 0 DIR":
         ("--image-size 32 --batch-size 8", PICTURES, "ends"),
     "cohort imagenet -a resnet50 --multiprocessing-distributed --world-size 1 --rank 0 DIR":
@@ -108,7 +109,8 @@ TABLE = {
 class Readme(ProgramTest):
     def setUp(self):
         super().setUp()
-        self.readme = (program.SOURCE / "README.md").read_text()
+        self.documents = "".join((program.SOURCE / name).read_text()
+                                 for name in ("README.md", "docs/examples.md"))
         (self.folder / "bin").mkdir()
         (self.folder / "bin" / "cohort").symlink_to(program.COHORT)
         self.environment.update({"PATH": f"{self.folder}/bin:{os.environ['PATH']}",
@@ -137,9 +139,9 @@ class Readme(ProgramTest):
                     (folder / f"{i}.png").write_bytes(png(40, colour))
 
     def test_every_command_does_what_is_promised(self):
-        found = list(commands(self.readme))
+        found = list(commands(self.documents))
         self.assertEqual([each for each in found if each not in TABLE], [], "not in the table")
-        self.assertEqual([each for each in TABLE if each not in found], [], "not in README.md")
+        self.assertEqual([each for each in TABLE if each not in found], [], "in no document")
         for text in found:
             more, changes, check = TABLE[text]
             for old, new in changes.items():
@@ -197,8 +199,6 @@ class Readme(ProgramTest):
         summary = self.newest_summary()
         self.assertEqual(summary["reason"], "finished")
         self.assertGreater(summary["last"]["top1"], 0.5)
-        for name in ("a", "local", "all-reduce", "servers"):
-            shutil.copytree(self.folder / "runs/first", self.folder / "runs" / name)
 
     def as_one_worker(self, text):
         """The result is that of one worker with a batch of 64."""
@@ -240,7 +240,8 @@ class Readme(ProgramTest):
         self.assertNotEqual(list(self.folder.glob(pattern)), [], pattern)
 
     def writes_the_file(self, _):
-        shown = re.search(r"\$ cat small.json\n(    \{\n.*?\n    \}\n)", self.readme, re.DOTALL)[1]
+        shown = re.search(r"\$ cat small.json\n(    \{\n.*?\n    \}\n)", self.documents,
+                          re.DOTALL)[1]
         (self.folder / "small.json").write_text(shown)
 
     def evaluates_all(self, text):
