@@ -12,6 +12,8 @@ SHELL := /bin/bash
 .PHONY: help setup build demo test dev asan tsan fuzz bench format check-format lint clean
 
 JOBS ?= $(shell nproc)
+# Most tests wait most of the time.
+TEST_JOBS ?= $(shell expr 2 \* $(JOBS))
 COHORT := build/release/cohort
 SOURCES = $(shell git ls-files '*.h' '*.cpp')
 
@@ -40,12 +42,12 @@ demo: build
 
 dev asan: setup-test
 	@mkdir -p build && echo "building the $@ preset" && $(call build_preset,$@)
-	ctest --preset $@ -j $(JOBS)
+	ctest --preset $@ -j $(TEST_JOBS)
 
 # The layers without libtorch, which is not instrumented, and the saved inputs of the fuzzers.
 tsan fuzz: setup-test
 	@mkdir -p build && echo "building the $@ preset" && $(call build_preset,$@)
-	ctest --preset $@ -j $(JOBS)
+	ctest --preset $@ -j $(TEST_JOBS)
 
 test: dev tsan fuzz
 
