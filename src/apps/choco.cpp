@@ -38,7 +38,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostText = 1ULL << 30;
+constexpr std::uint64_t kMaxText = 1ULL << 30;
 
 constexpr const char* kChocoExample = R"(Example, that of the original's guide with fewer epochs:
 
@@ -171,7 +171,7 @@ ChocoProgressOptions progress_options(const ChocoTranslation& job, const RunConf
 std::vector<EvaluationRecord> earlier_tests(const fs::path& run) {
   std::vector<EvaluationRecord> tests;
   if (!fs::exists(run / "metrics.jsonl")) return tests;
-  for (const std::string& line : split(read_text_file(run / "metrics.jsonl", kMostText), '\n')) {
+  for (const std::string& line : split(read_text_file(run / "metrics.jsonl", kMaxText), '\n')) {
     const std::optional<AnyRecord> record = parse_record(line);
     if (!record) continue;
     if (const auto* test = std::get_if<EvaluationRecord>(&*record)) tests.push_back(*test);
@@ -182,8 +182,7 @@ std::vector<EvaluationRecord> earlier_tests(const fs::path& run) {
 // Its logs go into the run's folder, after those that are there already.
 void keep_logs(const fs::path& run, ChocoProgressOptions& options) {
   while (fs::exists(run / fmt::format("log-{}.json", options.first_log))) ++options.first_log;
-  if (fs::exists(run / "log.txt"))
-    options.earlier_text = read_text_file(run / "log.txt", kMostText);
+  if (fs::exists(run / "log.txt")) options.earlier_text = read_text_file(run / "log.txt", kMaxText);
   options.earlier_tests = earlier_tests(run);
   options.save = [run](const std::string& name, const std::string& content) {
     write_file_atomically(run / name, content);

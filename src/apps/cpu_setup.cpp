@@ -55,11 +55,11 @@ const char* variable_value(const char* name, std::size_t length) {
 // Ends the program where OpenBLAS would hang: it takes a buffer for each of its threads now, and
 // one for the first that computes.
 void check_blas_memory() {
-  constexpr long kMostBlasThreads = 128;  // of Debian's
+  constexpr long kMaxBlasThreads = 128;  // of Debian's
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  long threads = std::min<long>(CPU_COUNT(&allowed), kMostBlasThreads);
+  long threads = std::min<long>(CPU_COUNT(&allowed), kMaxBlasThreads);
   for (const std::string_view name : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}) {
     const char* value = variable_value(name.data(), name.size());
     if (value != nullptr && std::atol(value) > 0) threads = std::min(threads, std::atol(value));

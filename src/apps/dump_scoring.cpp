@@ -19,8 +19,8 @@
 namespace cohort {
 namespace {
 
-constexpr std::uint64_t kMostScoreBytes = 4096;
-constexpr std::size_t kMostNamed = 5;  // of files that do not belong there
+constexpr std::uint64_t kMaxScoreBytes = 4096;
+constexpr std::size_t kMaxNamed = 5;  // of files that do not belong there
 
 // How far an evaluation has come.
 class ScoringProgress {
@@ -61,17 +61,17 @@ void name_foreign(const std::vector<std::filesystem::path>& foreign) {
   if (foreign.empty()) return;
   fmt::print(stderr, "skipped: {} {} no dumped model:\n", foreign.size(),
              foreign.size() == 1 ? "file is" : "files are");
-  for (std::size_t i = 0; i < std::min(foreign.size(), kMostNamed); ++i) {
+  for (std::size_t i = 0; i < std::min(foreign.size(), kMaxNamed); ++i) {
     fmt::print(stderr, "  {}\n", foreign[i].string());
   }
-  if (foreign.size() > kMostNamed) fmt::print(stderr, "  ...\n");
+  if (foreign.size() > kMaxNamed) fmt::print(stderr, "  ...\n");
 }
 
 // A file that holds no score is as good as none.
 std::optional<DumpScore> sound_score(const FoundDump& dump) {
   if (!dump.has_score) return std::nullopt;
   try {
-    return parse_score(read_text_file(dump.score(), kMostScoreBytes));
+    return parse_score(read_text_file(dump.score(), kMaxScoreBytes));
   } catch (const FileError&) {
     return std::nullopt;
   }
@@ -175,7 +175,7 @@ void print_scores(std::FILE* out, const std::filesystem::path& run) {
   std::map<std::pair<bool, Rank>, Best> by_owner;
   for (const FoundDump& dump : find_dumps(run).dumps) {
     if (!dump.has_score) continue;
-    const auto score = parse_score(read_text_file(dump.score(), kMostScoreBytes));
+    const auto score = parse_score(read_text_file(dump.score(), kMaxScoreBytes));
     if (!score) {
       fmt::print(stderr, "skipped: {} holds no score\n", dump.score().string());
       continue;

@@ -23,7 +23,7 @@
 namespace cohort {
 namespace {
 
-constexpr int kMostServers = 1024;
+constexpr int kMaxServers = 1024;
 
 }  // namespace
 
@@ -95,8 +95,8 @@ std::optional<int> servers_to_start(const RunConfig& config) {
   const char* end = config.servers.data() + config.servers.size();
   const auto parsed = std::from_chars(config.servers.data(), end, servers);
   if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
-  if (servers >= 1 && servers <= kMostServers) return servers;
-  throw ConfigError("--servers takes a number from 1 to " + std::to_string(kMostServers) +
+  if (servers >= 1 && servers <= kMaxServers) return servers;
+  throw ConfigError("--servers takes a number from 1 to " + std::to_string(kMaxServers) +
                     ", or addresses: host:port,host:port; got '" + config.servers + "'");
 }
 

@@ -169,8 +169,8 @@ std::optional<RunDirectory> open_or_make(const fs::path& place, const nlohmann::
 
 RunDirectory find_place(const fs::path& path, const std::string& who,
                         const nlohmann::json& document) {
-  constexpr int kMostPlaces = 100;
-  for (int number = 0; number < kMostPlaces; ++number) {
+  constexpr int kMaxPlaces = 100;
+  for (int number = 0; number < kMaxPlaces; ++number) {
     const std::string suffix = number > 1 ? "-" + std::to_string(number) : "";
     const fs::path place = number == 0 ? path : fs::path(path.string() + "-" + who + suffix);
     if (auto run = open_or_make(place, document)) return std::move(*run);

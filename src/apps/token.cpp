@@ -62,7 +62,7 @@ void run_token(const TokenFlags& flags) {
 }  // namespace
 
 void add_token(CLI::App& program, Invocation&) {
-  constexpr int kMostProcesses = 10000;
+  constexpr int kMaxProcesses = 10000;
   CLI::App* command =
       program.add_subcommand("token", "A new secret, or certificates, for a job on several hosts");
   auto flags = std::make_shared<TokenFlags>();
@@ -71,9 +71,9 @@ void add_token(CLI::App& program, Invocation&) {
                       "make certificates here instead, a folder for each process");
   command->add_option("--job", flags->job, "of the certificates: the name given to --job");
   command->add_option("--servers", flags->servers, "of the certificates: how many servers")
-      ->check(CLI::Range(0, kMostProcesses));
+      ->check(CLI::Range(0, kMaxProcesses));
   command->add_option("--workers", flags->workers, "of the certificates: how many workers")
-      ->check(CLI::Range(0, kMostProcesses));
+      ->check(CLI::Range(0, kMaxProcesses));
   command->add_option("--days", flags->days, "of the certificates: how long they are valid")
       ->check(CLI::Range(1, 3650))
       ->capture_default_str();

@@ -18,8 +18,8 @@
 namespace cohort {
 namespace {
 
-constexpr int kMostRowsPrinted = 16;
-constexpr std::size_t kMostNeighboursPrinted = 6;
+constexpr int kMaxRowsPrinted = 16;
+constexpr std::size_t kMaxNeighboursPrinted = 6;
 
 struct TopologyFlags {
   std::string name;
@@ -89,7 +89,7 @@ std::string degree_text(const TopologySummary& summary) {
 }
 
 std::string gap_text(const TopologySummary& summary) {
-  if (!summary.gap) return fmt::format("not computed above {} workers", kMostForSpectrum);
+  if (!summary.gap) return fmt::format("not computed above {} workers", kMaxForSpectrum);
   return fmt::format("{:.4f}{}", *summary.gap,
                      summary.period == 1
                          ? ""
@@ -98,12 +98,12 @@ std::string gap_text(const TopologySummary& summary) {
 
 void print_weights(const Topology& topology, Step step) {
   fmt::print("  {:>4}  {:>6}  {}\n", "rank", "keeps", "of its neighbours");
-  const int shown = topology.size() <= kMostRowsPrinted ? topology.size() : kMostRowsPrinted / 2;
+  const int shown = topology.size() <= kMaxRowsPrinted ? topology.size() : kMaxRowsPrinted / 2;
   for (Rank rank = 0; rank < shown; ++rank) {
     const std::vector<Neighbour> neighbours = topology.neighbours(rank, step);
     std::vector<std::string> parts;
     for (const Neighbour& each : neighbours) {
-      if (parts.size() == kMostNeighboursPrinted) break;
+      if (parts.size() == kMaxNeighboursPrinted) break;
       parts.push_back(fmt::format("{}: {:.4f}", each.rank, each.weight));
     }
     if (neighbours.size() > parts.size()) {
@@ -132,8 +132,8 @@ void print_text(const Topology& topology, const TopologySummary& summary) {
     }
   }
   if (summary.laplacian_norm) fmt::print("  ||I - W||       {:.4f}\n", *summary.laplacian_norm);
-  constexpr Step kMostStepsPrinted = 4;
-  for (Step step = 0; step < std::min(summary.period, kMostStepsPrinted); ++step) {
+  constexpr Step kMaxStepsPrinted = 4;
+  for (Step step = 0; step < std::min(summary.period, kMaxStepsPrinted); ++step) {
     fmt::print("{}\n", topology.changes() ? fmt::format("weights of step {}", step) : "weights");
     print_weights(topology, step);
   }

@@ -106,7 +106,7 @@ void run_tune(TuneFlags& flags) {
   tuned.found = tune_stepsize(*topology, *compressor, flags.search);
   tuned.seconds = seconds_between(start, Clock::now());
   tuned.contraction = compressor->contraction(flags.search.dimension);
-  if (topology->size() <= kMostForSpectrum) {
+  if (topology->size() <= kMaxForSpectrum) {
     tuned.theory = theoretical_stepsize(mixing_matrix(*topology, 0), tuned.contraction);
   }
   if (flags.json) {

@@ -14,7 +14,7 @@ namespace cohort {
 // ones are tried again now and then. Used from one thread.
 class AutoTuner {
  public:
-  static constexpr int kMostWays = 3;
+  static constexpr int kMaxWays = 3;
 
   // The way to take next, below `ways`, which is the same for all vectors of about that length.
   int choose(std::size_t bytes, int ways) {
@@ -36,7 +36,7 @@ class AutoTuner {
  private:
   static constexpr std::uint32_t kRetry = 40;
   struct Record {
-    std::array<double, kMostWays> cost = {};  // seconds a byte; newer tries weigh more
+    std::array<double, kMaxWays> cost = {};  // seconds a byte; newer tries weigh more
     std::uint32_t uses = 0;
   };
   Record& record_for(std::size_t bytes) {

@@ -217,7 +217,7 @@ class MpiChannel final : public Collectives {
 
 std::unique_ptr<Collectives> Link::channel(Deadline deadline) {
   const int number = channels_++;
-  COHORT_CHECK(number < MpiHeartbeat::kMostChannels, "too many channels");
+  COHORT_CHECK(number < MpiHeartbeat::kMaxChannels, "too many channels");
   return std::make_unique<MpiChannel>(shared_from_this(), copy_of(communicator_, deadline), number);
 }
 

@@ -170,7 +170,7 @@ void MpiHeartbeat::tell(int to, Bytes& buffer, MPI_Request& request) {
   if (complete == 0) return;  // it has not taken the last one yet
   buffer.resize(sizeof(Begun) + members_.activities.size() * sizeof(Pulse));
   Begun begun{};
-  for (int channel = 0; channel < kMostChannels; ++channel) begun[channel] = begun_[channel];
+  for (int channel = 0; channel < kMaxChannels; ++channel) begun[channel] = begun_[channel];
   std::memcpy(buffer.data(), begun.data(), sizeof begun);
   for (std::size_t i = 0; i < members_.activities.size(); ++i) {
     const Activity& activity = *members_.activities[i];

@@ -20,7 +20,7 @@ namespace cohort {
 // May be used from several threads. Once failed it makes no more calls of MPI.
 class MpiHeartbeat {
  public:
-  static constexpr int kMostChannels = 8;
+  static constexpr int kMaxChannels = 8;
 
   // Called by all members; `communicator` is for this object alone.
   MpiHeartbeat(MPI_Comm communicator, MpiMembers members);
@@ -56,7 +56,7 @@ class MpiHeartbeat {
   void stop();
 
  private:
-  using Begun = std::array<std::uint64_t, kMostChannels>;
+  using Begun = std::array<std::uint64_t, kMaxChannels>;
   struct Heard {
     Begun begun{};
     std::vector<Activity> activities;  // of the member's ranks, as last told
@@ -75,7 +75,7 @@ class MpiHeartbeat {
   const MpiMembers members_;
   int own_ = 0;
   int size_ = 1;
-  std::array<std::atomic<std::uint64_t>, kMostChannels> begun_{};  // operations, by channel
+  std::array<std::atomic<std::uint64_t>, kMaxChannels> begun_{};  // operations, by channel
   std::atomic<bool> failed_ = false;
   std::mutex probing_;
   mutable std::mutex mutex_;  // guards the next four

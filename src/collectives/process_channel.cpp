@@ -295,7 +295,7 @@ std::vector<Bytes> ProcessChannel::all_gather(std::span<const std::byte> own, De
   std::uint64_t total = 0;
   for (int from = 0; from < size(); ++from) {
     const std::size_t bytes = arrival(from).bytes.load(std::memory_order_relaxed);
-    if (bytes > kMostGathered) {
+    if (bytes > kMaxGathered) {
       fail(shared_->board().name(from) + " announced a length that cannot be");
       throw PeerError(head().note.read());
     }

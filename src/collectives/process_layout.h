@@ -29,7 +29,7 @@ inline constexpr std::size_t kDirectBytes = std::size_t{2} << 20;
 inline constexpr std::size_t kDirectRoom =
     std::size_t{256} * 1024;  // for what is read of all others
 inline constexpr std::int64_t kChunkFloats = kChunkBytes / sizeof(float);
-inline constexpr std::size_t kMostGathered = std::size_t{1} << 32;  // a longer length is damage
+inline constexpr std::size_t kMaxGathered = std::size_t{1} << 32;  // a longer length is damage
 
 enum class Kind : std::uint32_t { kAllReduce, kAllGather, kBroadcast, kBarrier };
 

@@ -13,7 +13,7 @@ namespace cohort {
 namespace {
 
 constexpr std::size_t kHeader = sizeof(float) + 1;
-constexpr float kMost = std::numeric_limits<float>::max();
+constexpr float kMax = std::numeric_limits<float>::max();
 
 // Brings |x| s / norm about without a quotient that overflows: first a power of two that makes the
 // norm about 1, which costs no accuracy.
@@ -61,7 +61,7 @@ void Qsgd::encode(std::span<const float> dense, const MessageKey& key, Bytes& wi
   const double exact = std::sqrt(extent.squares);
   // Squares of floats neither overflow nor vanish in double precision, so NaN and infinity here
   // were there before: they are sent as a norm that is refused.
-  const float norm = std::isfinite(exact) ? static_cast<float>(std::min<double>(exact, kMost))
+  const float norm = std::isfinite(exact) ? static_cast<float>(std::min<double>(exact, kMax))
                                           : std::numeric_limits<float>::quiet_NaN();
   std::byte* out = detail::grow(wire, kHeader);
   detail::store(out, norm);

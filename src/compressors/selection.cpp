@@ -103,8 +103,8 @@ std::uint32_t floor_by_histogram(std::span<const float> values, std::size_t coun
 
 std::uint32_t Selection::sampled_floor(std::span<const float> values, std::size_t count) {
   constexpr std::size_t kLeast = 128;
-  constexpr std::size_t kMost = 16384;
-  const std::size_t size = std::clamp(values.size() / 32, kLeast, kMost);
+  constexpr std::size_t kMax = 16384;
+  const std::size_t size = std::clamp(values.size() / 32, kLeast, kMax);
   const double expected =
       static_cast<double>(size) * static_cast<double>(count) / static_cast<double>(values.size());
   // Four standard deviations more than expected: seldom too few, never many too many.

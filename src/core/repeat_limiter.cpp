@@ -8,9 +8,9 @@
 namespace cohort {
 namespace {
 
-constexpr int kMostInAPeriod = 60;
+constexpr int kMaxInAPeriod = 60;
 constexpr std::chrono::minutes kPeriod{1};
-constexpr std::size_t kMostKinds = 1000;  // of lines that are remembered
+constexpr std::size_t kMaxKinds = 1000;  // of lines that are remembered
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
@@ -24,14 +24,14 @@ std::string without_numbers(const std::string& line) {
 
 std::optional<std::string> RepeatLimiter::admit(const std::string& line, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  if (seen_.size() >= kMostKinds) seen_.clear();
+  if (seen_.size() >= kMaxKinds) seen_.clear();
   const auto [place, first] = seen_.try_emplace(without_numbers(line));
   Seen& seen = place->second;
   if (first || now - seen.since >= kPeriod) {
     seen.since = now;
     seen.said = 0;
   }
-  if (seen.said == kMostInAPeriod) {
+  if (seen.said == kMaxInAPeriod) {
     ++seen.left_out;
     return std::nullopt;
   }

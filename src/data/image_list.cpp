@@ -11,7 +11,7 @@ namespace cohort {
 namespace {
 
 constexpr std::uint64_t kMaxListBytes = std::uint64_t{1} << 30;
-constexpr std::int64_t kMostClasses = 1'000'000;
+constexpr std::int64_t kMaxClasses = 1'000'000;
 constexpr std::string_view kBlank = " \t\r\v\f";
 
 std::string_view trimmed(std::string_view text) {
@@ -28,7 +28,7 @@ bool parse_line(std::string_view line, const std::filesystem::path& folder,
   const std::string_view label = line.substr(blank + 1);
   const auto parsed = std::from_chars(label.data(), label.data() + label.size(), entry.label);
   if (parsed.ec != std::errc{} || parsed.ptr != label.data() + label.size()) return false;
-  if (entry.label < 0 || entry.label >= kMostClasses) return false;
+  if (entry.label < 0 || entry.label >= kMaxClasses) return false;
   entry.file = folder / trimmed(line.substr(0, blank));
   return true;
 }
@@ -51,7 +51,7 @@ ImageListing read_image_list(const std::filesystem::path& file) {
     if (!parse_line(line, folder, entry)) {
       throw FileError(file.string() + ":" + std::to_string(number) +
                       ": expected the path of a picture and its label, a number from 0 to " +
-                      std::to_string(kMostClasses - 1) + ": train/cat/1.jpg 0");
+                      std::to_string(kMaxClasses - 1) + ": train/cat/1.jpg 0");
     }
     classes = std::max(classes, entry.label + 1);
     listing.entries.push_back(std::move(entry));

@@ -9,7 +9,7 @@ namespace cohort {
 namespace {
 
 // Inputs travel as float32, which is exact up to here.
-constexpr std::int64_t kMostWords = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxWords = std::int64_t{1} << 24;
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
@@ -87,8 +87,8 @@ std::int32_t Vocabulary::add(const std::string& word) {
 std::vector<std::int32_t> learn_words(std::string_view text, bool lowercase,
                                       const std::string& source, Vocabulary& vocabulary) {
   auto numbers = numbers_of(text, lowercase, source, [&](const std::string& word) {
-    if (vocabulary.size() > kMostWords - 3) {
-      throw FileError(source + ": more than " + std::to_string(kMostWords) + " different words");
+    if (vocabulary.size() > kMaxWords - 3) {
+      throw FileError(source + ": more than " + std::to_string(kMaxWords) + " different words");
     }
     return vocabulary.add(word);
   });

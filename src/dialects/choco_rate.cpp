@@ -13,8 +13,8 @@
 namespace cohort {
 namespace {
 
-constexpr double kMostRate = 1e6;
-constexpr std::int64_t kMostEpochs = 1'000'000;
+constexpr double kMaxRate = 1e6;
+constexpr std::int64_t kMaxEpochs = 1'000'000;
 
 std::optional<double> as_number(const std::string& text) {
   double value = 0;
@@ -59,8 +59,8 @@ class RateTranslator {
     if (set_steps("lr_change_epochs")) config_.lr_gamma = 1 / late_divisor();
     if (!flags_.truth("lr_warmup")) return;
     const auto epochs =
-        flags_.given("lr_warmup_epochs") ? flags_.whole("lr_warmup_epochs", 0, kMostEpochs) : 5;
-    set_warmup(flags_.number("lr", 0, kMostRate), epochs);
+        flags_.given("lr_warmup_epochs") ? flags_.whole("lr_warmup_epochs", 0, kMaxEpochs) : 5;
+    set_warmup(flags_.number("lr", 0, kMaxRate), epochs);
   }
 
   double late_divisor() {
@@ -96,22 +96,22 @@ class RateTranslator {
     }
     if (!flags_.truth("lr_warmup")) return;
     const char* from = flags_.given("lr_scaleup_init_lr") ? "lr_scaleup_init_lr" : "lr";
-    set_warmup(flags_.number(from, 0, kMostRate), early_warmup_epochs());
+    set_warmup(flags_.number(from, 0, kMaxRate), early_warmup_epochs());
   }
 
   // As many epochs as the rate is scaled by, within the bound.
   std::int64_t early_warmup_epochs() {
-    if (flags_.given("lr_warmup_epochs")) return flags_.whole("lr_warmup_epochs", 0, kMostEpochs);
+    if (flags_.given("lr_warmup_epochs")) return flags_.whole("lr_warmup_epochs", 0, kMaxEpochs);
     if (config_.lr_scale_by == "graph") {
       throw ConfigError("--lr_scaleup_factor graph needs --lr_warmup_epochs");
     }
-    const std::int64_t bound = flags_.whole("lr_warmup_epochs_upper_bound", 0, kMostEpochs);
+    const std::int64_t bound = flags_.whole("lr_warmup_epochs_upper_bound", 0, kMaxEpochs);
     return std::min<std::int64_t>(bound, static_cast<std::int64_t>(std::ceil(factor_)));
   }
 
   // lr is for base_batch_size samples; a worker's batch and what is counted with it make it larger.
   void set_scaled_rate(const std::string& usual_factor) {
-    const double lr = flags_.number("lr", 0, kMostRate);
+    const double lr = flags_.number("lr", 0, kMaxRate);
     const std::int64_t base = flags_.given("base_batch_size")
                                   ? flags_.whole("base_batch_size", 1, 1'000'000'000)
                                   : config_.batch;
@@ -189,10 +189,10 @@ class RateTranslator {
   }
 
   void set_one_cycle() {
-    const double low = flags_.number("lr_onecycle_low", 0, kMostRate);
-    const double high = flags_.number("lr_onecycle_high", 0, kMostRate);
-    const double last = flags_.number("lr_onecycle_extra_low", 0, kMostRate);
-    const std::int64_t cycle = flags_.whole("lr_onecycle_num_epoch", 2, kMostEpochs);
+    const double low = flags_.number("lr_onecycle_low", 0, kMaxRate);
+    const double high = flags_.number("lr_onecycle_high", 0, kMaxRate);
+    const double last = flags_.number("lr_onecycle_extra_low", 0, kMaxRate);
+    const std::int64_t cycle = flags_.whole("lr_onecycle_num_epoch", 2, kMaxEpochs);
     if (cycle > config_.epochs) {
       throw ConfigError(fmt::format("--lr_onecycle_num_epoch {} is more than --num_epochs {}",
                                     cycle, config_.epochs));
@@ -221,7 +221,7 @@ class RateTranslator {
       throw ConfigError(
           fmt::format("the convex rate is lr_gamma / (lr_mu (lr_alpha + epoch)): give --{}", flag));
     }
-    config_.lr_gamma = flags_.number("lr_gamma", 0, kMostRate);
+    config_.lr_gamma = flags_.number("lr_gamma", 0, kMaxRate);
     config_.lr_mu = flags_.number("lr_mu", 1e-12, 1e12);
     config_.lr_alpha = flags_.number("lr_alpha", 1e-12, 1e12);
   }

@@ -19,7 +19,7 @@ namespace {
 constexpr double kPaddleRateDrop = 0.1;
 constexpr double kWarmupPasses = 5;
 constexpr std::int64_t kReaderThreads = 8;
-constexpr std::int64_t kMostValues = 10'000;  // of a learning rate that changes with every pass
+constexpr std::int64_t kMaxValues = 10'000;  // of a learning rate that changes with every pass
 
 void check_flags(const DistTrainFlags& flags) {
   const auto count = [](const std::optional<std::int64_t>& value) {
@@ -280,7 +280,7 @@ class DistTrainTranslator {
   // Paddle's changes between passes only.
   void set_cosine(double peak) {
     const std::int64_t passes = *flags_.pass_num;
-    if (passes == 1 || passes > kMostValues) {
+    if (passes == 1 || passes > kMaxValues) {
       config().schedule = "cosine";
       return;
     }

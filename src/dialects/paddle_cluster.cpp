@@ -14,7 +14,7 @@ namespace cohort {
 namespace {
 
 constexpr int kUsualPort = 6174;
-constexpr int kMost = 1'000'000;
+constexpr int kMax = 1'000'000;
 
 // A variable that was found, under the first of several names that is set.
 struct Found {
@@ -30,7 +30,7 @@ Found first_of(const Variables& variables, const std::vector<std::string>& names
   return {names.front(), ""};
 }
 
-int number_of(const Found& found, int low, int high = kMost) {
+int number_of(const Found& found, int low, int high = kMax) {
   int number = 0;
   const char* end = found.value.data() + found.value.size();
   const auto parsed = std::from_chars(found.value.data(), end, number);

@@ -26,7 +26,7 @@ std::string to_bytes(const at::Tensor& tensor) {
 
 at::Tensor from_bytes(const std::string& bytes) {
   if (bytes.empty()) return {};
-  constexpr std::int64_t kMostDimensions = 8;
+  constexpr std::int64_t kMaxDimensions = 8;
   constexpr std::int64_t kLargest = std::int64_t{1} << 40;
   constexpr std::size_t kNumber = sizeof(std::int64_t);
   const auto fail = [] { throw PeerError("a worker sent a damaged state of its model"); };
@@ -38,7 +38,7 @@ at::Tensor from_bytes(const std::string& bytes) {
     return value;
   };
   const std::int64_t dimensions = number(0);
-  if (dimensions < 0 || dimensions > kMostDimensions) fail();
+  if (dimensions < 0 || dimensions > kMaxDimensions) fail();
   std::vector<std::int64_t> sizes;
   std::int64_t numel = 1;
   for (std::int64_t i = 0; i < dimensions; ++i) {

@@ -176,11 +176,11 @@ void visit_model_of(Model& model, Visitor& visitor) {
 
 // The first few, each on a line of its own.
 std::string first_of(const std::vector<std::string>& lines) {
-  constexpr std::size_t kMost = 8;
+  constexpr std::size_t kMax = 8;
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) text += "\n  " + lines[i];
-  if (lines.size() > kMost) {
-    text += "\n  and " + std::to_string(lines.size() - kMost) + " more like these";
+  for (std::size_t i = 0; i < std::min(kMax, lines.size()); ++i) text += "\n  " + lines[i];
+  if (lines.size() > kMax) {
+    text += "\n  and " + std::to_string(lines.size() - kMax) + " more like these";
   }
   return text;
 }

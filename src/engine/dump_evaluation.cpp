@@ -23,7 +23,7 @@ namespace cohort {
 namespace {
 
 // Larger data sets are read again for every model.
-constexpr std::int64_t kMostPrepared = std::int64_t{4} << 30;
+constexpr std::int64_t kMaxPrepared = std::int64_t{4} << 30;
 
 double seconds_of(const FoundDump& dump, const SafetensorsFile& file) {
   const auto found = file.metadata().find("seconds");
@@ -43,7 +43,7 @@ class DumpEvaluation {
     // A text is read in its order, by evaluate().
     const bool text = as_text(data) != nullptr;
     if (!text &&
-        PreparedSet::bytes(data, static_cast<std::int64_t>(samples.size())) <= kMostPrepared) {
+        PreparedSet::bytes(data, static_cast<std::int64_t>(samples.size())) <= kMaxPrepared) {
       const auto model = build_model(config, data, InitialWeights::kLater);
       prepared_.emplace(data, samples,
                         evaluator_options(config, *model, parse_device(config.device)));

@@ -16,7 +16,7 @@ constexpr double kAsBadAs = 1.02;
 constexpr Step kBlock = 100;  // steps over which a mean is taken: one batch says little
 constexpr Step kLeastPatience = 300;
 // Networks of many classes begin slowly, and an epoch of theirs is long.
-constexpr Step kMostPatience = 2000;
+constexpr Step kMaxPatience = 2000;
 
 constexpr const char* kWhatToLower =
     "lower --lr, lower --consensus-stepsize where the method has one, or send more (a finer "
@@ -38,7 +38,7 @@ double divergence_limit(double above_guessing, double first_loss) {
 LossWatch::LossWatch(const LossWatchOptions& options)
     : options_(options),
       patience_(std::clamp(std::min(options.steps_per_epoch, options.total_steps / 2),
-                           kLeastPatience, kMostPatience)) {}
+                           kLeastPatience, kMaxPatience)) {}
 
 std::string LossWatch::add(double loss, std::int64_t samples, Step steps) {
   if (options_.classes == 0 || samples == 0) return "";

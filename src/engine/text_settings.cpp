@@ -13,7 +13,7 @@ namespace {
 
 // A text's columns are read side by side, so that few are enough; more would begin more often
 // without knowing what came before.
-constexpr std::int64_t kMostTestColumns = 10;
+constexpr std::int64_t kMaxTestColumns = 10;
 
 }  // namespace
 
@@ -24,7 +24,7 @@ TextRequest text_request(const RunConfig& config) {
   }
   const int workers = static_cast<int>(std::max<std::int64_t>(1, config.workers));
   return {.columns = batch_of_all(config, workers),
-          .test_columns = std::min(config.eval_batch, kMostTestColumns),
+          .test_columns = std::min(config.eval_batch, kMaxTestColumns),
           .piece = config.bptt,
           .lowercase = config.lowercase,
           .evaluate_validation = config.eval_split == "validation"};

@@ -327,7 +327,7 @@ bool Trainer::evaluate_now() {
     best_unsaved_ = true;
   }
   evaluated_ = done_;
-  tells();
+  leads_now();
   EvaluationRecord record{now(),          options_.step.rank, done_,       epoch_at(done_),
                           options_.split, result.loss,        result.top1, result.top5,
                           result.samples, result.seconds};
@@ -346,7 +346,7 @@ void Trainer::evaluate_each() {
     text.assign(reinterpret_cast<const char*>(&*own), sizeof *own);
   }
   const std::vector<std::string> all = parts_.group.gather(text);
-  if (!tells()) return;
+  if (!leads_now()) return;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].empty()) continue;  // it is lost, or was stopped
     static_assert(std::is_trivially_copyable_v<Evaluation>);
@@ -403,7 +403,7 @@ void Trainer::checkpoint_now(Occasion occasion) {
 }
 
 bool Trainer::checkpoint_once(bool best, Occasion occasion) {
-  const bool writes = tells() && parts_.outlets.checkpoints != nullptr;
+  const bool writes = leads_now() && parts_.outlets.checkpoints != nullptr;
   std::optional<AveragedModel> average;
   if (options_.save_each && !parts_.group.alone()) states_ = gather_workers();
   if (options_.average_models && !parts_.group.alone()) {

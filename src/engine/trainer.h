@@ -134,7 +134,8 @@ class Trainer {
  private:
   void train_until_done(const std::atomic<bool>& stop);
   void go_to(Step step);  // where the model in common stands, instead of the own checkpoint
-  bool tells();           // whether this worker is the one that tells of all
+  // Whether this worker records for all. Who has just become the leader takes over the outlets.
+  bool leads_now();
   void begin_progress();
   void agree(const std::atomic<bool>& stop);
   void note_lost(const std::vector<Rank>& joined);

@@ -13,7 +13,7 @@
 namespace cohort {
 namespace {
 
-constexpr double kMostSteps = 1000;  // between two agreements
+constexpr double kMaxSteps = 1000;  // between two agreements
 
 std::string counted(int present, int size) {
   return std::to_string(present) + " of " + std::to_string(size) + " workers";
@@ -46,7 +46,7 @@ void Trainer::begin_progress() {
       done_);
 }
 
-bool Trainer::tells() {
+bool Trainer::leads_now() {
   if (!parts_.group.is_first()) return false;
   if (parts_.take_over) {
     parts_.outlets = std::exchange(parts_.take_over, nullptr)();
@@ -69,7 +69,7 @@ void Trainer::agree(const std::atomic<bool>& stop) {
   if (options_.agree_every_seconds > 0 && agreed_ > 0) {
     const double step_seconds = seconds_between(agreed_at_, Clock::now()) / (done_ - agreed_);
     // Slowly farther and farther: how long the first steps take says little.
-    const double at_most = std::min(kMostSteps, 2.0 * static_cast<double>(done_ - agreed_));
+    const double at_most = std::min(kMaxSteps, 2.0 * static_cast<double>(done_ - agreed_));
     wanted = std::clamp(options_.agree_every_seconds / step_seconds, 1.0, at_most);
   }
   {
@@ -90,11 +90,11 @@ void Trainer::agree(const std::atomic<bool>& stop) {
 void Trainer::note_lost(const std::vector<Rank>& joined) {
   const int size = parts_.group.size();
   were_present_.resize(static_cast<std::size_t>(size), true);
-  const bool tell = tells();
+  const bool leads = leads_now();
   for (Rank rank = 0; rank < size; ++rank) {
     const bool is = parts_.group.is_present(rank);
     const bool stayed = is && std::find(joined.begin(), joined.end(), rank) == joined.end();
-    if (were_present_[rank] && !stayed && tell) {
+    if (were_present_[rank] && !stayed && leads) {
       event("lost", "rank " + std::to_string(rank));
       parts_.outlets.progress->note(
           "rank " + std::to_string(rank) +
@@ -109,7 +109,7 @@ void Trainer::welcome(const std::vector<Rank>& joined) {
   const TrafficBook::Scope scope(traffic_, TrafficPurpose::kStart,
                                  TrafficBook::Messages::kForPurpose);
   for (const Rank rank : joined) parts_.method.welcome(parts_.replica, rank);
-  if (tells()) {
+  if (leads_now()) {
     const nlohmann::json document = {{"step", done_},           {"recorded", recorded_},
                                      {"saved", saved_},         {"best_unsaved", best_unsaved_},
                                      {"next", next_agreement_}, {"first_loss", watch_.first_loss()},

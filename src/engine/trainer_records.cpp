@@ -55,13 +55,13 @@ void Trainer::watch_loss(const std::vector<RankReport>& reports) {
     samples += report.sums.samples;
   }
   const std::string warning = watch_.add(loss, samples, done_ - recorded_);
-  if (warning.empty() || !tells()) return;
+  if (warning.empty() || !leads_now()) return;
   parts_.outlets.progress->note("warning: " + warning);
   event("not-learning", warning);
 }
 
 void Trainer::record_ranks(const std::vector<RankReport>& reports) {
-  if (!tells()) return;
+  if (!leads_now()) return;
   std::vector<std::vector<StepArrivals>> arrivals;
   for (const RankReport& report : reports) arrivals.push_back(report.arrivals);
   const std::vector<Lateness> late = find_late(arrivals, clock_offsets_);
@@ -108,7 +108,7 @@ void Trainer::record_ranks(const std::vector<RankReport>& reports) {
 }
 
 void Trainer::record_traffic(const std::vector<RankReport>& reports) {
-  if (!tells()) return;
+  if (!leads_now()) return;
   for (std::size_t rank = 0; rank < reports.size(); ++rank) {
     for (std::size_t i = 1; i < kTrafficPurposes.size(); ++i) {
       if (reports[rank].traffic[i] == Traffic{}) continue;

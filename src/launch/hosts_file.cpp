@@ -17,7 +17,7 @@
 namespace cohort {
 namespace {
 
-constexpr int kMostSlots = 1 << 20;
+constexpr int kMaxSlots = 1 << 20;
 
 [[noreturn]] void refuse(const std::filesystem::path& path, int line, const std::string& why) {
   throw ConfigError(path.string() + ":" + std::to_string(line) + ": " + why +
@@ -37,7 +37,7 @@ std::optional<int> to_slots(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (value < 1 || value > kMostSlots) return std::nullopt;
+  if (value < 1 || value > kMaxSlots) return std::nullopt;
   return value;
 }
 

@@ -7,7 +7,7 @@ namespace cohort {
 namespace {
 
 constexpr std::size_t kDashes = 74;
-constexpr int kMostPageLines = 80;
+constexpr int kMaxPageLines = 80;
 
 // Lines of the launcher that stand alone. All that the job says can wait for is their beginning.
 constexpr std::string_view kOwnLines[] = {"mpirun: Forwarding signal ",
@@ -137,7 +137,7 @@ void LauncherOutput::take_line(std::string_view line) {
   if (complete) {
     kept_back_ += std::exchange(page_, "");
     page_lines_ = 0;
-  } else if (page_lines_ > kMostPageLines) {
+  } else if (page_lines_ > kMaxPageLines) {
     give_up_page();
   }
 }

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::string_view kTitle = "cohort processes 1";
 constexpr std::string_view kSuffix = ".job";
-constexpr std::size_t kMostBytes = 1024;
+constexpr std::size_t kMaxBytes = 1024;
 
 // What is wrong with a folder, or "".
 std::string folder_fault(const std::string& path) {
@@ -97,10 +97,10 @@ std::optional<std::string> read_own(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      status.st_uid != ::geteuid() || status.st_size > static_cast<off_t>(kMostBytes)) {
+      status.st_uid != ::geteuid() || status.st_size > static_cast<off_t>(kMaxBytes)) {
     return std::nullopt;
   }
-  char buffer[kMostBytes];
+  char buffer[kMaxBytes];
   const ssize_t count = ::read(file.get(), buffer, sizeof buffer);
   if (count < 0) return std::nullopt;
   return std::string(buffer, static_cast<std::size_t>(count));

@@ -13,7 +13,7 @@ namespace cohort {
 namespace {
 
 // A worker whose gradients are refused so often in a row does no good.
-constexpr int kMostRejections = 3;
+constexpr int kMaxRejections = 3;
 constexpr std::chrono::seconds kLeaveTimeout{5};
 
 std::span<float> floats_of(const at::Tensor& tensor) {
@@ -249,7 +249,7 @@ class ServerMethod final : public UpdateMethod {
     replica.set_updates(static_cast<std::int64_t>(outcome.version));
     finished_ = outcome.finished;
     rejections_ = outcome.rejected > 0 ? rejections_ + 1 : 0;
-    if (rejections_ >= kMostRejections) {
+    if (rejections_ >= kMaxRejections) {
       throw RunError("the servers refused the last " + std::to_string(rejections_) +
                      " gradients of worker " + std::to_string(options_.rank) + ": " +
                      outcome.reason + "; try a lower --lr or --warmup-epochs 1");

@@ -23,7 +23,7 @@ namespace {
 namespace asio = boost::asio;
 
 // One may be somebody else who has the address for a moment; several in a row are a mistake.
-constexpr int kMostDistrusted = 5;
+constexpr int kMaxDistrusted = 5;
 constexpr std::chrono::milliseconds kFirstPause{5};
 
 SocketAddress as_socket_address(const asio::ip::tcp::endpoint& endpoint) {
@@ -195,7 +195,7 @@ void ConnectorCore::attempt_ended(Attempt::Result result) {
   const auto& failure = std::get<Attempt::Failed>(result);
   note(failure);
   distrusted_ = failure.distrusted ? distrusted_ + 1 : 0;
-  if (must_encrypt_ && !options_.returning && distrusted_ == kMostDistrusted) {
+  if (must_encrypt_ && !options_.returning && distrusted_ == kMaxDistrusted) {
     return end(ConnectFailure::Kind::kRefused,
                peer_text() + " and " + options_.self.text() + " do not trust each other (" +
                    obstacle_ + "): give all processes of the job the same token, or certificates " +

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMaxTlsRead = 512 << 10;
 constexpr std::size_t kPartsOfARecord = 8;
 // As many in a row that hold no data: more would only keep this end busy.
-constexpr int kMostEmptyRecords = 32;
+constexpr int kMaxEmptyRecords = 32;
 // A record of this length or less may be something else than data, and is looked at first.
 constexpr std::size_t kShort = 64;
 
@@ -285,7 +285,7 @@ void TlsStream::open_next(std::size_t length, Room& room) {
     left_ = place.first(content);
   }
   empty_records_ = type == RecordType::kData && content > 0 ? 0 : empty_records_ + 1;
-  if (!last_ && empty_records_ > kMostEmptyRecords) fail("TLS: records that hold nothing");
+  if (!last_ && empty_records_ > kMaxEmptyRecords) fail("TLS: records that hold nothing");
 }
 
 IoResult TlsStream::read(std::span<std::byte> first, std::span<std::byte> second) {

@@ -11,7 +11,7 @@ namespace cohort {
 namespace {
 
 constexpr double kLeastPlain = 1e-4;  // numbers between these two are written without an exponent
-constexpr double kMostPlain = 1e7;
+constexpr double kMaxPlain = 1e7;
 
 std::string with_decimals(double value, int decimals) {
   std::array<char, 400> digits{};
@@ -45,7 +45,7 @@ std::string with_exponent(double value, int digits_that_count) {
 }
 
 bool is_plain(double magnitude) {
-  return magnitude == 0 || (magnitude >= kLeastPlain && magnitude < kMostPlain);
+  return magnitude == 0 || (magnitude >= kLeastPlain && magnitude < kMaxPlain);
 }
 
 int decimals_of(double step) {

@@ -77,9 +77,9 @@ std::string lower_ones(const std::vector<Contender>& contenders) {
            "the difference to it.";
   }
   if (lower.size() + 1 == contenders.size()) return "All others are significantly lower.";
-  constexpr std::size_t kMostNamed = 8;
+  constexpr std::size_t kMaxNamed = 8;
   const std::size_t count = lower.size();
-  if (count > kMostNamed) {
+  if (count > kMaxNamed) {
     return std::to_string(count) + " of the " + std::to_string(contenders.size() - 1) +
            " others are significantly lower, the rest are not.";
   }

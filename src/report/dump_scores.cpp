@@ -13,25 +13,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostScore = 4096;  // bytes; a score is one short line
+constexpr std::uint64_t kMaxScore = 4096;  // bytes; a score is one short line
 
 std::optional<DumpScore> read_score(const fs::path& path) {
   try {
-    return parse_score(read_text_file(path, kMostScore));
+    return parse_score(read_text_file(path, kMaxScore));
   } catch (const FileError&) {  // gone since it was listed, too long, or not ours to read
     return std::nullopt;
   }
 }
 
 std::string skipped(const fs::path& run, const std::vector<fs::path>& paths, const char* what) {
-  constexpr std::size_t kMostNamed = 3;
+  constexpr std::size_t kMaxNamed = 3;
   std::vector<std::string> names;
   for (const fs::path& path : paths) {
-    if (names.size() < kMostNamed) names.push_back(path.lexically_relative(run).string());
+    if (names.size() < kMaxNamed) names.push_back(path.lexically_relative(run).string());
   }
   return run.string() + ": skipped " + std::to_string(paths.size()) + what +
          (paths.size() == 1 ? "" : "s") + " among the dumped models: " + join(names, ", ") +
-         (paths.size() > kMostNamed ? ", ..." : "");
+         (paths.size() > kMaxNamed ? ", ..." : "");
 }
 
 // What can be done about scores that are not of all samples.

@@ -135,8 +135,8 @@ std::size_t add_panel(LearningCurves& result, const std::vector<Series>& all,
 }  // namespace
 
 int usual_window(std::size_t records) {
-  constexpr std::size_t kMost = 1000;  // a mean of that many is smooth enough, and cheap
-  return static_cast<int>(std::min(records / 50, kMost)) / 2 * 2 + 1;
+  constexpr std::size_t kMax = 1000;  // a mean of that many is smooth enough, and cheap
+  return static_cast<int>(std::min(records / 50, kMax)) / 2 * 2 + 1;
 }
 
 std::vector<Point> smoothed(const std::vector<Point>& points, int window) {

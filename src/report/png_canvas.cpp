@@ -12,9 +12,9 @@ bool can_draw_png() { return true; }
 std::string png_picture(Size size, double pixels_per_unit, const Drawing& drawing) {
   const double width = std::round(size.width * pixels_per_unit);
   const double height = std::round(size.height * pixels_per_unit);
-  constexpr double kMostPixelsASide = 32767;  // Cairo's own limit
-  if (!(width >= 1 && height >= 1 && width <= kMostPixelsASide && height <= kMostPixelsASide &&
-        width * height <= kMostPixels)) {
+  constexpr double kMaxPixelsASide = 32767;  // Cairo's own limit
+  if (!(width >= 1 && height >= 1 && width <= kMaxPixelsASide && height <= kMaxPixelsASide &&
+        width * height <= kMaxPixels)) {
     throw ConfigError("a PNG of " + std::to_string(static_cast<long long>(width)) + " x " +
                       std::to_string(static_cast<long long>(height)) +
                       " pixels cannot be drawn: make it 1 to 32767 pixels a side, 100 million in "

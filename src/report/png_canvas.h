@@ -11,9 +11,9 @@ namespace cohort {
 bool can_draw_png();
 
 // The whole file: `size` times `pixels_per_unit` pixels, without transparency. Throws ConfigError
-// when this build cannot, or when the picture would be larger than kMostPixels.
+// when this build cannot, or when the picture would be larger than kMaxPixels.
 std::string png_picture(Size size, double pixels_per_unit, const Drawing& drawing);
 
-inline constexpr double kMostPixels = 100e6;  // four bytes of memory each
+inline constexpr double kMaxPixels = 100e6;  // four bytes of memory each
 
 }  // namespace cohort

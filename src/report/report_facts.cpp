@@ -98,7 +98,7 @@ std::string command_line(const nlohmann::json& words) {
 
 // What the runs say, each text once, in their order.
 std::string said_by(const Runs& runs, const std::function<std::string(const RunRecords&)>& what) {
-  constexpr std::size_t kMost = 4;
+  constexpr std::size_t kMax = 4;
   std::vector<std::string> texts;
   for (const RunRecords& run : runs) {
     const std::string text = what(run);
@@ -107,9 +107,9 @@ std::string said_by(const Runs& runs, const std::function<std::string(const RunR
     }
   }
   const std::size_t count = texts.size();
-  texts.resize(std::min(count, kMost));
+  texts.resize(std::min(count, kMax));
   return join(texts, "; ") +
-         (count > kMost ? "; and " + std::to_string(count - kMost) + " more" : "");
+         (count > kMax ? "; and " + std::to_string(count - kMax) + " more" : "");
 }
 
 std::vector<Fact> facts_of(const Runs& runs) {

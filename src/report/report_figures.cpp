@@ -12,10 +12,10 @@ namespace {
 
 constexpr double kHalfWidth = 443;  // two beside one another fill the page at kFigureScale
 constexpr double kFullWidth = 909;
-constexpr double kRunRow = 164;           // height of a run's panel
-constexpr double kComparisonRow = 250;    // likewise
-constexpr double kThirdOfPage = 405;      // in the units of a figure of half the width
-constexpr std::size_t kMostWorkers = 16;  // by worker; of more, their mean
+constexpr double kRunRow = 164;          // height of a run's panel
+constexpr double kComparisonRow = 250;   // likewise
+constexpr double kThirdOfPage = 405;     // in the units of a figure of half the width
+constexpr std::size_t kMaxWorkers = 16;  // by worker; of more, their mean
 
 Figure figure_of_run(const RunRecords& run, const std::string& title) {
   if (!run.dumps.empty()) return dump_curves(run, title).figure;
@@ -24,7 +24,7 @@ Figure figure_of_run(const RunRecords& run, const std::string& title) {
   for (const StepRecord& record : run.steps) {
     workers = std::max(workers, static_cast<std::size_t>(record.rank) + 1);
   }
-  if (workers > 1 && workers <= kMostWorkers) options.by = CurvesBy::kWorker;
+  if (workers > 1 && workers <= kMaxWorkers) options.by = CurvesBy::kWorker;
   Figure figure = learning_curves({run}, options).figure;
   if (options.by == CurvesBy::kRun) figure.labels = {"all workers"};
   if (workers <= 1) figure.labels = {"worker 0"};

@@ -23,10 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostRunJson = 16 << 20;
-constexpr std::uint64_t kMostMetrics = std::uint64_t{2} << 30;
+constexpr std::uint64_t kMaxRunJson = 16 << 20;
+constexpr std::uint64_t kMaxMetrics = std::uint64_t{2} << 30;
 constexpr int kJsonDepth = 32;
-constexpr std::int64_t kMostProcesses = 1 << 16;
+constexpr std::int64_t kMaxProcesses = 1 << 16;
 
 bool is_run(const fs::path& folder) {
   std::error_code error;
@@ -53,9 +53,9 @@ fs::path place_of(const fs::path& folder) {
                       " is not a run directory: it has no run.json; give a folder that "
                       "`cohort train` wrote, such as runs/NAME");
   }
-  constexpr std::size_t kMostNamed = 6;
-  const bool more = runs.size() > kMostNamed;
-  runs.resize(std::min(runs.size(), kMostNamed));
+  constexpr std::size_t kMaxNamed = 6;
+  const bool more = runs.size() > kMaxNamed;
+  runs.resize(std::min(runs.size(), kMaxNamed));
   throw ConfigError(name + " is not a run directory but holds some; give those instead: " +
                     join(runs, " ") + (more ? " ..." : ""));
 }
@@ -87,7 +87,7 @@ void keep(RunRecords& run, AnyRecord record) {
 }
 
 void read_metrics(RunRecords& run, const fs::path& path) {
-  const std::string text = read_text_file(path, kMostMetrics);
+  const std::string text = read_text_file(path, kMaxMetrics);
   std::size_t number = 0;
   std::vector<std::size_t> damaged;  // numbers of lines, from 1
   for (std::size_t begin = 0; begin < text.size();) {
@@ -115,7 +115,7 @@ void read_metrics(RunRecords& run, const fs::path& path) {
 
 void read_summary(RunRecords& run, const fs::path& path) {
   try {
-    const nlohmann::json json = parse_json(read_text_file(path, kMostRunJson), kJsonDepth);
+    const nlohmann::json json = parse_json(read_text_file(path, kMaxRunJson), kJsonDepth);
     if (json.is_object()) run.summary = json;
   } catch (const FileError& error) {
     run.notes.push_back(path.string() + " was skipped: " + error.what());
@@ -137,7 +137,7 @@ std::string begin_of(const RunRecords& run, const fs::path& description) {
 nlohmann::json read_description(const fs::path& folder) {
   const fs::path path = folder / "run.json";
   try {
-    nlohmann::json json = parse_json(read_text_file(path, kMostRunJson), kJsonDepth);
+    nlohmann::json json = parse_json(read_text_file(path, kMaxRunJson), kJsonDepth);
     return json.is_object() ? json : nlohmann::json::object();
   } catch (const FileError& error) {
     throw FileError(path.string() + ": " + error.what());
@@ -367,7 +367,7 @@ std::vector<fs::path> processes_of(const fs::path& folder) {
   const nlohmann::json workers = config_in(description).value("workers", nlohmann::json());
   if (!workers.is_number_integer() || rank_in(description) != 0) return result;
   const nlohmann::json identity = identity_of(description);
-  const auto last = std::min(workers.get<std::int64_t>(), kMostProcesses);
+  const auto last = std::min(workers.get<std::int64_t>(), kMaxProcesses);
   for (Rank rank = 1; rank < last; ++rank) {
     const fs::path other = worker_folder(folder, rank);
     if (!is_run(other)) continue;

@@ -37,7 +37,7 @@ std::vector<std::string> titles_of(const Evidence& evidence, bool labelled) {
     std::vector<std::string> settings;
     for (const Difference& difference : evidence.differences) {
       const std::string& value = difference.values[i];
-      if (settings.size() < kMostSettings && !value.empty() && !says(evidence.labels[i], value)) {
+      if (settings.size() < kMaxSettings && !value.empty() && !says(evidence.labels[i], value)) {
         settings.push_back(difference.name + " " + value);
       }
     }

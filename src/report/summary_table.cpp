@@ -61,7 +61,7 @@ void add_settings(const Evidence& evidence, Columns& columns) {
   std::size_t settings = 0;
   for (const Difference& difference : evidence.differences) {
     if (difference.name == "method" || difference.name == "workers") continue;
-    if (settings++ == kMostSettings) break;
+    if (settings++ == kMaxSettings) break;
     columns.push_back({{difference.name}, [&difference](const Row& row) {
                          const std::string& value = difference.values[row.number];
                          return value.empty() ? std::string(kAbsent) : value;
@@ -166,7 +166,7 @@ std::vector<std::string> remarks_of(const Evidence& evidence) {
   std::size_t settings = 0;
   for (const Difference& difference : evidence.differences) {
     if (difference.name == "method" || difference.name == "workers") continue;
-    if (settings++ < kMostSettings) continue;
+    if (settings++ < kMaxSettings) continue;
     std::vector<std::string> values;
     for (std::size_t i = 0; i < difference.values.size(); ++i) {
       if (difference.values[i].empty()) continue;  // it means nothing to that run

@@ -18,7 +18,7 @@ struct Table {
   std::vector<std::vector<std::string>> rows;  // as long as columns
 };
 
-// Label, method and workers where they differ, the first kMostSettings other settings that differ,
+// Label, method and workers where they differ, the first kMaxSettings other settings that differ,
 // and the results. Columns that no run has a value for are left out, and so is the best accuracy
 // where it is the last one everywhere.
 Table summary_of(const Evidence& evidence);
@@ -26,6 +26,6 @@ Table summary_of(const Evidence& evidence);
 // What a reader of the table needs to know: further settings that differ, what is measured.
 std::vector<std::string> remarks_of(const Evidence& evidence);
 
-inline constexpr std::size_t kMostSettings = 3;
+inline constexpr std::size_t kMaxSettings = 3;
 
 }  // namespace cohort

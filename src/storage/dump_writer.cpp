@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Models in memory for want of a disk that keeps up.
-constexpr std::size_t kMostWaiting = 8;
+constexpr std::size_t kMaxWaiting = 8;
 // A wait longer than this is worth a word.
 constexpr std::chrono::seconds kUsualDelay{10};
 
@@ -36,7 +36,7 @@ void DumpWriter::write(DumpName name, DumpContent content) {
   {
     std::unique_lock lock(mutex_);
     COHORT_CHECK(!stopping_, "a dump after the end");
-    const auto has_room = [&] { return waiting_.size() < kMostWaiting; };
+    const auto has_room = [&] { return waiting_.size() < kMaxWaiting; };
     if (options_.drop_when_slow && !has_room()) {
       ++counts_.left_out;
       return;

@@ -16,7 +16,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 constexpr double kRounding = 1e-12;
 
 struct Line {
@@ -181,11 +181,11 @@ std::unique_ptr<Topology> make_edge_list(int size, const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text;
   std::array<char, 1 << 16> block;
-  while (text.size() <= kMostBytes && stream.read(block.data(), block.size()).gcount() > 0) {
+  while (text.size() <= kMaxBytes && stream.read(block.data(), block.size()).gcount() > 0) {
     text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
   }
   if (!stream.is_open() || stream.bad()) throw FileError("cannot read the edges in " + file);
-  if (text.size() > kMostBytes) throw FileError(file + " is too large for a list of edges");
+  if (text.size() > kMaxBytes) throw FileError(file + " is too large for a list of edges");
   return parse_edge_list(size, text, file);
 }
 

@@ -12,7 +12,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::int64_t kMostEdges = 4'000'000;
+constexpr std::int64_t kMaxEdges = 4'000'000;
 
 int checked_degree(int size, int degree) {
   if (degree == 0) return std::min(size - 1, size % 2 == 0 ? 3 : 4);
@@ -27,9 +27,9 @@ int checked_degree(int size, int degree) {
                       (degree - 1 < least ? "" : std::to_string(degree - 1) + " or ") +
                       std::to_string(degree + 1) + ", not " + std::to_string(degree));
   }
-  if (std::int64_t{size} * degree / 2 > kMostEdges) {
+  if (std::int64_t{size} * degree / 2 > kMaxEdges) {
     throw ConfigError("random-regular" + of + " with degree " + std::to_string(degree) +
-                      " has too many edges; the most is " + std::to_string(kMostEdges));
+                      " has too many edges; the most is " + std::to_string(kMaxEdges));
   }
   return degree;
 }

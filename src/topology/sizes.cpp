@@ -7,8 +7,8 @@
 namespace cohort {
 
 void check_size(int size) {
-  if (size >= 1 && size <= kMostWorkers) return;
-  throw ConfigError("a topology needs 1 to " + std::to_string(kMostWorkers) + " workers, not " +
+  if (size >= 1 && size <= kMaxWorkers) return;
+  throw ConfigError("a topology needs 1 to " + std::to_string(kMaxWorkers) + " workers, not " +
                     std::to_string(size));
 }
 
@@ -16,9 +16,9 @@ std::string nearest_sizes(int size, bool (*exists)(int)) {
   int below = size - 1;
   while (below >= 1 && !exists(below)) --below;
   int above = size + 1;
-  while (above <= kMostWorkers && !exists(above)) ++above;
+  while (above <= kMaxWorkers && !exists(above)) ++above;
   std::string nearest = below >= 1 ? std::to_string(below) : "";
-  if (above <= kMostWorkers) nearest += (nearest.empty() ? "" : " or ") + std::to_string(above);
+  if (above <= kMaxWorkers) nearest += (nearest.empty() ? "" : " or ") + std::to_string(above);
   return nearest;
 }
 

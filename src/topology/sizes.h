@@ -6,9 +6,9 @@
 
 namespace cohort {
 
-inline constexpr int kMostWorkers = 1 << 16;
+inline constexpr int kMaxWorkers = 1 << 16;
 
-// Throws ConfigError unless 1 <= size <= kMostWorkers.
+// Throws ConfigError unless 1 <= size <= kMaxWorkers.
 void check_size(int size);
 
 // The same, and unless exists(size): "torus needs <what>: 7 or 11, not 8", with the nearest numbers

@@ -25,7 +25,7 @@ TopologySummary summarise(const Topology& topology) {
   }
   summary.mean_degree = heard / static_cast<double>(topology.period()) / topology.size();
   summary.edges = static_cast<std::int64_t>(simple(std::move(edges)).size());
-  if (topology.size() > kMostForSpectrum) return summary;
+  if (topology.size() > kMaxForSpectrum) return summary;
   summary.gap = mixing_gap(topology);
   if (!topology.changes()) summary.laplacian_norm = laplacian_norm(mixing_matrix(topology, 0));
   return summary;

@@ -16,13 +16,13 @@ struct TopologySummary {
   int least_degree = 0;
   int most_degree = 0;
   double mean_degree = 0;
-  // Of a whole period (topology/mixing.h). None when there are more ranks than kMostForSpectrum.
+  // Of a whole period (topology/mixing.h). None when there are more ranks than kMaxForSpectrum.
   std::optional<double> gap = {};
   // ||I - W||_2; also none when the graph changes.
   std::optional<double> laplacian_norm = {};
 };
 
-inline constexpr int kMostForSpectrum = 2048;  // some ten seconds
+inline constexpr int kMaxForSpectrum = 2048;  // some ten seconds
 
 TopologySummary summarise(const Topology& topology);
 

@@ -12,7 +12,7 @@ namespace cohort {
 namespace {
 
 constexpr std::chrono::seconds kPartingTime{2};
-constexpr std::size_t kMostLines = 4096;
+constexpr std::size_t kMaxLines = 4096;
 
 }  // namespace
 
@@ -87,7 +87,7 @@ std::string TcpCore::admit(const Identity& peer) const {
            " processes, so there is no process " + std::to_string(peer.rank);
   }
   if (!closed_to_others_.empty()) return closed_to_others_;
-  return lines_.size() < kMostLines ? "" : "there are too many connections";
+  return lines_.size() < kMaxLines ? "" : "there are too many connections";
 }
 
 std::unique_ptr<Listener> TcpCore::listen_for_others(const Address& address) {
