@@ -1,6 +1,8 @@
 """Ctrl-C and SIGTERM are answered in every phase, and nothing is lost by them."""
 
 import json
+import pathlib
+import re
 import shutil
 import signal
 import time
@@ -189,6 +191,17 @@ class WaitsForOthers(StopTest, ServersTest):
 
 
 class Launchers(StopTest):
+    def wait_until_it_hears(self, process, number):
+        """Which it says in the mask of signals that it catches."""
+        deadline = time.monotonic() + patiently(10)
+        while time.monotonic() < deadline:
+            status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+            caught = int(re.search(r"SigCgt:\s*([0-9a-f]+)", status)[1], 16)
+            if caught >> (number - 1) & 1:
+                return
+            time.sleep(0.02)
+        self.fail("it does not catch the signal")
+
     def test_they_say_at_once_that_they_were_heard(self):
         job = ["--", "train", *program.TINY, "--quiet", "--failpoints",
                "training.compute.rank0=sleep:100", "--epochs", 100]
@@ -198,7 +211,7 @@ class Launchers(StopTest):
                 continue
             with self.subTest(flags=flags):
                 process = self.start("launch", *flags, "-n", 1, *job, "--method", method)
-                time.sleep(1)  # it is no later than that that processes are asked
+                self.wait_until_it_hears(process, signal.SIGINT)
                 start = time.monotonic()
                 process.send_signal(signal.SIGINT)
                 said = ""
