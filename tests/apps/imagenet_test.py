@@ -174,15 +174,15 @@ class NodesWithoutMpi(Imagenet):
     """PyTorch's ways to start several nodes, which find each other over tcp."""
     SMALL = ["-b", 6, "--lr", 0.01, "-p", 1, "--epochs", 1, "--name", "r"]
 
-    def check(self, processes):
+    def check(self, processes, workers=2):
         results = []
         for process in processes:
             out, err = process.communicate(timeout=program.patiently(120))
             self.assertEqual(process.returncode, 0, f"{out}\n{err}")
             results.append(out)
-        self.assertEqual((self.config("r")["engine"], self.config("r")["workers"]), ("tcp", 2))
+        self.assertEqual((self.config("r")["engine"], self.config("r")["workers"]), ("tcp", workers))
         self.assertEqual({record["rank"] for record in
-                          self.metrics(self.folder / "runs/r", "step")}, {0, 1})
+                          self.metrics(self.folder / "runs/r", "step")}, set(range(workers)))
         self.assertEqual("".join(results).count("=> creating model 'resnet18'"), 1)
         shutil.rmtree(self.folder / "runs")
 
@@ -198,6 +198,16 @@ class NodesWithoutMpi(Imagenet):
                               f"tcp://127.0.0.1:{port}") for rank in (1, 0)])
         self.check([self.node(rank, "--dist-url", "env://", WORLD_SIZE=2, RANK=rank,
                               MASTER_ADDR="127.0.0.1", MASTER_PORT=port) for rank in (1, 0)])
+
+    def test_each_node_starts_a_worker_a_core(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        cores = len(os.sched_getaffinity(0))
+        nodes = [self.node(rank, "--multiprocessing-distributed", "--world-size", 2, "--rank", rank,
+                           "--dist-url", f"tcp://127.0.0.1:{port}", "--dist-backend", "nccl", "-b",
+                           3 * cores) for rank in (1, 0)]
+        self.check(nodes, workers=2 * cores)
 
     def test_torchrun_starts_them(self):
         python = "/usr/bin/python3"
