@@ -382,7 +382,7 @@ std::vector<ConfigField> fields_of_training() {
       {"eval-batch",
        kRecord,
        &C::eval_batch,
-       "samples in one forward pass of an evaluation",
+       "samples in one forward pass of an evaluation; fewer of large ones on a CPU",
        1,
        1 << 24,
        {}},

@@ -2,6 +2,7 @@
 
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -22,7 +23,8 @@ struct Part {
   std::int64_t batch = 1;
 };
 
-Part part_of(const Dataset& dataset, const WorkerGroup& group, std::int64_t batch) {
+Part part_of(const Model& model, const Dataset& dataset, const EvaluatorOptions& options,
+             const WorkerGroup& group) {
   Part part;
   if (const TextDataset* text = as_text(dataset)) {
     // All pieces of some columns, the first of which is the longest.
@@ -39,7 +41,11 @@ Part part_of(const Dataset& dataset, const WorkerGroup& group, std::int64_t batc
   const Range mine = chunk_of(dataset.size(), group.present(), group.place());
   part.samples.resize(static_cast<std::size_t>(mine.size));
   std::iota(part.samples.begin(), part.samples.end(), mine.begin);
-  part.batch = batch;
+  part.batch = options.batch;
+  if (options.placement.device.is_cpu()) {
+    const auto work = static_cast<double>(model.store().numel() * dataset.shape().numel());
+    part.batch = samples_of_a_pass(work, options.batch);
+  }
   return part;
 }
 
@@ -97,6 +103,13 @@ PartSums sum_of_all(const PartSums& own, const WorkerGroup& group) {
 
 }  // namespace
 
+std::int64_t samples_of_a_pass(double work_of_sample, std::int64_t batch) {
+  constexpr double kWork = 3.5e12;
+  constexpr double kFewest = 16;
+  return static_cast<std::int64_t>(
+      std::min(static_cast<double>(batch), std::max(kFewest, kWork / work_of_sample)));
+}
+
 std::optional<Evaluation> try_evaluate(Model& model, const Dataset& dataset,
                                        const EvaluatorOptions& options, const WorkerGroup& group) {
   Evaluation result;
@@ -111,7 +124,7 @@ std::optional<Evaluation> try_evaluate(Model& model, const Dataset& dataset,
     do {  // again with those who are left, when one is lost with its part
       present = group.present();
       sum = sum_of_all(
-          evaluate_part(model, dataset, part_of(dataset, group, options.batch), options), group);
+          evaluate_part(model, dataset, part_of(model, dataset, options, group), options), group);
     } while (group.present() < present);
     stopped = sum.stopped;
     const ClassificationSums::Values& values = sum.values;

@@ -29,6 +29,10 @@ struct EvaluatorOptions {
   std::function<void(double)> progress = nullptr;  // told after each batch: the share that is done
 };
 
+// How many samples a forward pass takes on a CPU: `batch`, or fewer where the work of a sample
+// (parameters times elements, which it is at most) is large. A signal waits for a pass to end.
+std::int64_t samples_of_a_pass(double work_of_sample, std::int64_t batch);
+
 // Each worker evaluates its part of the samples (of the columns of a text), and all get the result
 // of the whole. Their models must be equal. The model is in training mode again afterwards if it
 // was before; its parameters and statistics do not change. Without a value where a worker was told

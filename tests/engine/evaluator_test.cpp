@@ -56,6 +56,18 @@ TEST(Evaluator, ComputesWhatOneForwardPassWould) {
   EXPECT_GT(result.seconds, 0);
 }
 
+// A signal waits for the pass under way: of ResNet-50 on photographs a second or two of one core.
+TEST(Evaluator, TakesFewSamplesAtOnceWhereTheirWorkIsLarge) {
+  const auto taken = [](double parameters, double elements) {
+    return samples_of_a_pass(parameters * elements, 500);
+  };
+  EXPECT_EQ(taken(25.6e6, 3 * 224 * 224), 16);  // resnet50
+  EXPECT_EQ(taken(36.5e6, 3 * 32 * 32), 31);    // WRN-28-10
+  EXPECT_EQ(taken(0.27e6, 3 * 32 * 32), 500);   // resnet20
+  EXPECT_EQ(taken(61706, 28 * 28), 500);        // lenet
+  EXPECT_EQ(samples_of_a_pass(1e13, 4), 4) << "what the user asks for is not exceeded";
+}
+
 TEST(Evaluator, ChangesNothingOfTheModel) {
   const ArrayDataset data = small_images(20);
   for (const bool training : {true, false}) {
