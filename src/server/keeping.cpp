@@ -202,7 +202,9 @@ void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
     throw FileError(std::string("a server's state is damaged: ") + error.what());
   }
   restored = true;
-  if (initialized) loss.emplace().accounted = model->version() + counters.lost;
+  if (initialized) {
+    loss = Loss{.accounted = model->version() + counters.lost, .seen = 0, .workers = {}};
+  }
   snapshot_id = snapshot.id;
   recovering = spec->mode == ServerMode::kSync && initialized && !finished_training();
 }
