@@ -14,16 +14,16 @@ struct SlowMoSettings {
 
 const OwnSettings<SlowMoSettings>& settings() {
   static const OwnSettings<SlowMoSettings> table(
-      "SlowMo",
-      {{"slow-momentum", &SlowMoSettings::momentum, "momentum of the step that ends a round", 0, 1},
-       {"slow-lr", &SlowMoSettings::lr, "factor of that step; 1 and no momentum: plain averaging",
-        1e-6, 100},
-       {"slow-buffers",
-        &SlowMoSettings::buffers,
-        "what a round leaves of the optimizer's own momentum",
-        0,
-        0,
-        {"reset", "keep", "average"}}});
+      "SlowMo", {{"slow-momentum", &SlowMoSettings::momentum,
+                  "momentum of the step that ends a round", 0, 0.999999},
+                 {"slow-lr", &SlowMoSettings::lr,
+                  "factor of that step; 1 and no momentum: plain averaging", 1e-6, 100},
+                 {"slow-buffers",
+                  &SlowMoSettings::buffers,
+                  "what a round leaves of the optimizer's own momentum",
+                  0,
+                  0,
+                  {"reset", "keep", "average"}}});
   return table;
 }
 
