@@ -3,11 +3,11 @@
 import json
 import re
 import shlex
-import socket
 import unittest
 
 import program
 from imagenet_test import png
+from ports import free_port
 from program import ProgramTest
 
 FLOAT = r"\d+\.\d+(?:e-\d+)?"
@@ -22,12 +22,6 @@ END = re.compile(rf"total train time:  {FLOAT}")
 TINY = ["--model=resnet8", "--data_set", "cifar10", "--use_fake_data", "--image_shape=3,12,12",
         "--train_size", 64, "--test_size", 32, "--device=CPU", "--cpus=1", "--learning_rate=0.05",
         "--like=2018"]  # --image_shape is a later flag
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 # Without batch normalisation, so that it does not matter how a batch is divided.

@@ -6,13 +6,13 @@ import random
 import re
 import shlex
 import shutil
-import socket
 import struct
 import subprocess
 import unittest
 import zlib
 
 import program
+from ports import free_port
 from program import ProgramTest
 
 NUMBER = r" *[0-9]+\.[0-9]+"
@@ -191,18 +191,14 @@ class NodesWithoutMpi(Imagenet):
                                *self.SMALL, *arguments, "pictures")
 
     def test_meet_where_the_flags_or_the_variables_say(self):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         self.check([self.node(rank, "--world-size", 2, "--rank", rank, "--dist-url",
                               f"tcp://127.0.0.1:{port}") for rank in (1, 0)])
         self.check([self.node(rank, "--dist-url", "env://", WORLD_SIZE=2, RANK=rank,
                               MASTER_ADDR="127.0.0.1", MASTER_PORT=port) for rank in (1, 0)])
 
     def test_each_node_starts_a_worker_a_core(self):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         cores = len(os.sched_getaffinity(0))
         nodes = [self.node(rank, "--multiprocessing-distributed", "--world-size", 2, "--rank", rank,
                            "--dist-url", f"tcp://127.0.0.1:{port}", "--dist-backend", "nccl", "-b",

@@ -5,12 +5,12 @@ import pathlib
 import random
 import re
 import signal
-import socket
 import struct
 import time
 import unittest
 
 import program
+from ports import free_port
 from program import ProgramTest
 
 LINE = re.compile(r"Step: (?P<step>\d+),  Epoch: (?P<epoch>[ \d]\d),  Batch: (?P<batch>[ \d]{2}\d) "
@@ -24,16 +24,6 @@ EPOCHS = 2
 BATCHES = (TRAIN - VALIDATION) // 20
 SMALL = ["--data_dir", "MNIST_data", "--logs_path", "logs", "--batch_size", 20,
          f"--training_epochs={EPOCHS}", "--validation_size", VALIDATION]
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def write_digits(folder):
@@ -60,7 +50,7 @@ class Mnist(ProgramTest):
         write_digits(self.folder / "MNIST_data")
 
     def hosts(self, servers=1, workers=1):
-        ports = free_ports(servers + workers)
+        ports = [free_port() for _ in range(servers + workers)]
         self.ps_hosts = ",".join(f"127.0.0.1:{port}" for port in ports[:servers])
         self.worker_hosts = ",".join(f"127.0.0.1:{port}" for port in ports[servers:])
 

@@ -12,7 +12,8 @@ import unittest
 
 import program
 from imagenet_test import png
-from mnist_test import free_ports, write_digits
+from mnist_test import write_digits
+from ports import free_port
 from program import ProgramTest
 
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
@@ -23,7 +24,7 @@ QUICK = "--train-size 6000 --test-size 1000 --epochs 1 --threads 1"  # enough to
 FEW = "--iterations 2 --batch 2 --train-size 64 --test-size 20 --threads 1"  # enough to end well
 BENCH = "--batch 2 --steps 2 --warmup-steps 1 --threads 1"
 DIGITS = "--training-data-dir data/mnist --validation-size 50 --batch-size 32 --threads 1"
-PORT, OTHER = free_ports(2)
+PORT, OTHER = free_port(), free_port()
 HERE = {"10.0.0.1:7000": f"127.0.0.1:{PORT}"}
 LOCAL = {"localhost:2222": f"localhost:{PORT}", "localhost:2223": f"localhost:{OTHER}"}
 PICTURES = {"resnet50": "resnet18", " DIR": " pictures"}

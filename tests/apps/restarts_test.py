@@ -11,8 +11,9 @@ import time
 
 import program
 from job import alive
+from ports import free_port
 from program import changed, patiently
-from servers_test import ServersTest, free_port
+from servers_test import ServersTest
 from workers_test import PLAIN
 
 ITERATIONS = 200

@@ -5,8 +5,9 @@ import signal
 import time
 
 import program
+from ports import free_port
 from program import changed, patiently
-from servers_test import SMALL, ServersTest, free_port
+from servers_test import SMALL, ServersTest
 from workers_test import NORMALISED
 
 

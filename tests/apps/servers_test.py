@@ -8,17 +8,12 @@ import threading
 import time
 
 import program
+from ports import free_port
 from program import SLOWER, changed, patiently
 from two_hosts import two_hosts
 from workers_test import PLAIN, WorkersTest
 
 SMALL = changed(PLAIN, iterations=50, train_size=240)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class ServersTest(WorkersTest):

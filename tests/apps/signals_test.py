@@ -10,8 +10,9 @@ import time
 import dist_train_test
 import mnist_test
 import program
+from ports import free_port
 from program import ProgramTest, changed, patiently
-from servers_test import ServersTest, free_port
+from servers_test import ServersTest
 
 # An evaluation takes half a minute, a step nothing.
 LONG_EVALUATION = ["--model", "mlp-100", "--data", "synthetic", "--synthetic-shape", "1x4x4",
