@@ -56,6 +56,7 @@ if(COHORT_WITH_TORCH)
   # Torch's package adds flags of its own to every target; we want only its libraries.
   set(CMAKE_CXX_STANDARD 20)
   include(CohortNccl)
+  include(CohortKernels)
 endif()
 if(COHORT_BUILD_TESTS)
   find_package(GTest REQUIRED)

@@ -22,7 +22,7 @@ import tempfile
 TORCH_FREE = {
     "core", "config", "metrics", "storage", "network", "transport", "collectives", "topology",
     "compressors", "optimizers", "schedules", "data", "gossip", "server", "serving", "swamp",
-    "report", "launch",
+    "report", "launch", "kernels",
 }
 ALLOWED = {  # layer: what it may include, besides itself
     "core": set(),
@@ -43,12 +43,14 @@ ALLOWED = {  # layer: what it may include, besides itself
     "swamp": {"core", "network", "storage"},
     "report": {"core", "metrics", "storage"},
     "launch": {"core", "network", "transport", "collectives"},
-    "models": {"core"},
+    "kernels": {"core"},
+    "models": {"core", "kernels"},
     "methods": {"core", "config", "network", "transport", "collectives", "topology", "compressors",
-                "optimizers", "schedules", "gossip", "server", "serving", "swamp", "models"},
-    "engine": TORCH_FREE - {"launch", "report"} | {"models", "methods"},
+                "optimizers", "schedules", "gossip", "server", "serving", "swamp", "kernels",
+                "models"},
+    "engine": TORCH_FREE - {"launch", "report", "kernels"} | {"models", "methods"},
     "dialects": {"core", "config", "metrics", "methods", "engine"},
-    "apps": TORCH_FREE | {"models", "methods", "engine", "dialects"},
+    "apps": TORCH_FREE - {"kernels"} | {"models", "methods", "engine", "dialects"},
 }
 MAY_READ_ENVIRONMENT = {"apps", "launch"}
 
