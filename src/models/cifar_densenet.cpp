@@ -49,8 +49,7 @@ class SmallDenseLayer {
         dropout_probability_(dropout_probability) {}
 
   at::Tensor operator()(const at::Tensor& input) const {
-    const at::Tensor added =
-        dropout(*store_, conv_(relu_in_place(bn_(input))), dropout_probability_);
+    const at::Tensor added = dropout(*store_, conv_(bn_.relu(input)), dropout_probability_);
     return at::cat({input, added}, 1);
   }
 
@@ -82,16 +81,14 @@ class CifarDenseNet final : public Model {
       }
       if (block == kBlocks) break;
       const Scope transition = scope / ("trans" + std::to_string(block));
-      parts.add(BatchNorm2d(transition / "bn1", channels));
-      parts.add(relu_in_place);
+      add_norm_relu(parts, transition / "bn1", channels);
       // A 1x1 small_convolution and a mean may change places; this way round it has a quarter to
       // do.
       parts.add([](const at::Tensor& input) { return average_pool(input, 2, 2); });
       parts.add(Conv2d(transition / "conv1", channels, channels / 2, 1, small_convolution(0)));
       channels /= 2;
     }
-    parts.add(BatchNorm2d(scope / "bn", channels));
-    parts.add(relu_in_place);
+    add_norm_relu(parts, scope / "bn", channels);
     parts.add(global_average);
     parts.add(Linear(scope / "fc", channels, options.classes, {.bias_initializer = constant(0.0)}));
     return parts;

@@ -27,7 +27,7 @@ class CifarResNet final : public Model {
             options.classes) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
-    return fc_(global_average(stages_(relu_in_place(bn1_(conv1_(inputs))))));
+    return fc_(global_average(stages_(bn1_.relu(conv1_(inputs)))));
   }
 
  private:

@@ -38,8 +38,8 @@ class DenseLayer {
         dropout_probability_(dropout_probability) {}
 
   at::Tensor operator()(const at::Tensor& input) const {
-    const at::Tensor hidden = conv1_(relu_in_place(norm1_(input)));
-    const at::Tensor added = conv2_(relu_in_place(norm2_(hidden)));
+    const at::Tensor hidden = conv1_(norm1_.relu(input));
+    const at::Tensor added = conv2_(norm2_.relu(hidden));
     return at::cat({input, dropout(*store_, added, dropout_probability_)}, 1);
   }
 
@@ -83,8 +83,7 @@ class DenseNet final : public Model {
       add_transition(parts, features / ("transition" + number), channels);
       channels /= 2;
     }
-    parts.add(BatchNorm2d(features / "norm5", channels));
-    parts.add(relu_in_place);
+    add_norm_relu(parts, features / "norm5", channels);
     parts.add(global_average);
     parts.add(Linear(Scope(store()) / "classifier", channels, options.classes,
                      {.bias_initializer = constant(0.0)}));
@@ -92,8 +91,7 @@ class DenseNet final : public Model {
   }
 
   static void add_transition(Sequential& parts, const Scope& scope, std::int64_t channels) {
-    parts.add(BatchNorm2d(scope / "norm", channels));
-    parts.add(relu_in_place);
+    add_norm_relu(parts, scope / "norm", channels);
     // A 1x1 dense_convolution and a mean may change places; this way round it has a quarter to do.
     parts.add([](const at::Tensor& input) { return average_pool(input, 2, 2); });
     parts.add(Conv2d(scope / "conv", channels, channels / 2, 1, dense_convolution(1, 0)));

@@ -16,6 +16,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "models/conv_relu.h"
 #include "models/initializers.h"
 #include "models/linear_function.h"
 #include "models/quick_pool.h"
@@ -62,6 +63,16 @@ at::Tensor Conv2d::operator()(const at::Tensor& input) const {
                     both(dilation_), groups_);
 }
 
+at::Tensor Conv2d::relu(const at::Tensor& input) const {
+  if (!fuses_relu(input)) return relu_in_place((*this)(input));
+  return conv_relu(input, weight_->value, bias_->value,
+                   {both(stride_), both(padding_), both(dilation_), groups_});
+}
+
+bool Conv2d::fuses_relu(const at::Tensor& input) const {
+  return suits_conv_relu(input, weight_->value, value_or_none(bias_));
+}
+
 BatchNorm2d::BatchNorm2d(const Scope& scope, std::int64_t channels, double epsilon, double momentum,
                          double initial_weight)
     : store_(&scope.store()), epsilon_(epsilon), momentum_(momentum) {
@@ -76,7 +87,35 @@ BatchNorm2d::BatchNorm2d(const Scope& scope, std::int64_t channels, double epsil
       store_->add_buffer(scope.name("num_batches_tracked"), at::zeros({}, like.dtype(at::kLong)));
 }
 
+FusedBatchNorm BatchNorm2d::fused(bool relu) const {
+  return {.weight = *weight_,
+          .bias = *bias_,
+          .running_mean = running_mean_->value,
+          .running_var = running_var_->value,
+          .batches_tracked = batches_tracked_->value,
+          .counters = counters_,
+          .epsilon = epsilon_,
+          .momentum = momentum_,
+          .relu = relu};
+}
+
+bool BatchNorm2d::fuses(const at::Tensor& input) const {
+  return store_->training() && !store_->statistics_sum() && c10::GradMode::is_enabled() &&
+         suits_fused_batch_norm(input, fused(false));
+}
+
+at::Tensor BatchNorm2d::relu(const at::Tensor& input) const {
+  if (fuses(input)) return fused_batch_norm(input, {}, fused(true));
+  return relu_in_place((*this)(input));
+}
+
+at::Tensor BatchNorm2d::add_relu(const at::Tensor& input, const at::Tensor& shortcut) const {
+  if (fuses(input)) return fused_batch_norm(input, shortcut, fused(true));
+  return (*this)(input).add_(shortcut).relu_();
+}
+
 at::Tensor BatchNorm2d::operator()(const at::Tensor& input) const {
+  if (fuses(input)) return fused_batch_norm(input, {}, fused(false));
   if (store_->training() && store_->statistics_sum()) {
     at::Tensor output = synchronised_batch_norm(input, {.weight = weight_->value,
                                                         .bias = bias_->value,
@@ -155,6 +194,11 @@ at::Tensor global_average(const at::Tensor& input) {
 }
 
 at::Tensor flatten_samples(const at::Tensor& input) { return input.flatten(1); }
+
+void add_norm_relu(Sequential& parts, const Scope& norm, std::int64_t channels) {
+  parts.add(
+      [layer = BatchNorm2d(norm, channels)](const at::Tensor& input) { return layer.relu(input); });
+}
 
 at::Tensor Sequential::operator()(const at::Tensor& input) const {
   at::Tensor output = input;

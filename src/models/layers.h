@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/fused_batch_norm.h"
 #include "models/parameter_store.h"
 
 namespace cohort {
@@ -35,6 +36,9 @@ class Conv2d {
   Conv2d(const Scope& scope, std::int64_t in_channels, std::int64_t out_channels,
          std::int64_t kernel, const Conv2dOptions& options = {});
   at::Tensor operator()(const at::Tensor& input) const;
+  // The same, then ReLU; one kernel where fuses_relu().
+  at::Tensor relu(const at::Tensor& input) const;
+  bool fuses_relu(const at::Tensor& input) const;
 
  private:
   Parameter* weight_;
@@ -53,8 +57,15 @@ class BatchNorm2d {
   BatchNorm2d(const Scope& scope, std::int64_t channels, double epsilon = 1e-5,
               double momentum = 0.1, double initial_weight = 1.0);
   at::Tensor operator()(const at::Tensor& input) const;
+  // The same, then ReLU; and with a shortcut added in between. One pass over memory where
+  // fused_batch_norm.h suits, so models prefer these to calls of their own.
+  at::Tensor relu(const at::Tensor& input) const;
+  at::Tensor add_relu(const at::Tensor& input, const at::Tensor& shortcut) const;
 
  private:
+  FusedBatchNorm fused(bool relu) const;
+  bool fuses(const at::Tensor& input) const;
+
   ParameterStore* store_;
   Parameter* weight_;
   Parameter* bias_;
@@ -63,6 +74,7 @@ class BatchNorm2d {
   Buffer* batches_tracked_;
   double epsilon_;
   double momentum_;
+  mutable at::Tensor counters_;  // of the GPU kernels
 };
 
 struct LinearOptions {
@@ -125,5 +137,8 @@ class Sequential {
  private:
   std::vector<Part> parts_;
 };
+
+// Adds batch normalisation and ReLU as one part.
+void add_norm_relu(Sequential& parts, const Scope& norm, std::int64_t channels);
 
 }  // namespace cohort

@@ -5,10 +5,12 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/sum.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/version.h>
 
 #include <array>
-#include <cstdint>
 #include <vector>
+
+#include "models/saved_parameter.h"
 
 namespace cohort {
 
@@ -22,32 +24,33 @@ constexpr const char* kWeight = "weight";
 constexpr const char* kBias = "bias";
 constexpr const char* kInputNeedsGradient = "input_needs_gradient";
 
-// The context can keep integers across the passes, but no pointers.
-std::int64_t to_integer(Parameter* parameter) {
-  return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(parameter));
-}
-
-Parameter* to_parameter(const c10::IValue& value) {
-  return reinterpret_cast<Parameter*>(static_cast<std::intptr_t>(value.toInt()));
-}
-
 void store_weight_gradient(Parameter& weight, const at::Tensor& output_gradient,
                            const at::Tensor& input) {
   const at::Tensor transposed = output_gradient.t();
+  const bool wider = weight.gradient.scalar_type() != input.scalar_type();
   if (weight.accumulate) {
-    weight.gradient.addmm_(transposed, input);
-  } else {
+    wider ? weight.gradient.add_(at::mm(transposed, input))
+          : weight.gradient.addmm_(transposed, input);
+  } else if (!wider) {
     at::mm_out(weight.gradient, transposed, input);
+  } else {
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 8)
+    at::mm_out(weight.gradient, transposed, input, weight.gradient.scalar_type());
+#else
+    weight.gradient.copy_(at::mm(transposed, input));
+#endif
   }
   weight.accumulate = true;  // a layer used twice in one pass adds up
 }
 
 void store_bias_gradient(Parameter& bias, const at::Tensor& output_gradient) {
   const std::array<std::int64_t, 1> rows = {0};
+  const at::ScalarType precision = bias.gradient.scalar_type();
   if (bias.accumulate) {
-    bias.gradient.add_(output_gradient.sum(rows));
+    bias.gradient.add_(output_gradient.sum(rows, /*keepdim=*/false, precision));
   } else {
-    at::sum_out(bias.gradient, output_gradient, at::OptionalIntArrayRef(rows), /*keepdim=*/false);
+    at::sum_out(bias.gradient, output_gradient, at::OptionalIntArrayRef(rows), /*keepdim=*/false,
+                precision);
   }
   bias.accumulate = true;
 }
@@ -70,15 +73,14 @@ struct LinearFunction : public torch::autograd::Function<LinearFunction> {
     const variable_list saved = context->get_saved_variables();
     Parameter* weight = to_parameter(context->saved_data[kWeight]);
     Parameter* bias = to_parameter(context->saved_data[kBias]);
-    // Under autocasting the output and the input may be of lower precision than the gradient.
-    const at::ScalarType precision = weight->gradient.scalar_type();
-    const at::Tensor output_gradient = gradients[0].to(precision);
-    store_weight_gradient(*weight, output_gradient, saved[0].to(precision));
+    // All of the passes may be of lower precision than the gradients that are kept.
+    const at::Tensor& output_gradient = gradients[0];
+    store_weight_gradient(*weight, output_gradient, saved[0]);
     if (bias != nullptr) store_bias_gradient(*bias, output_gradient);
 
     Variable input_gradient;
     if (context->saved_data[kInputNeedsGradient].toBool()) {
-      input_gradient = at::mm(output_gradient, saved[1]).to(saved[0].scalar_type());
+      input_gradient = at::mm(output_gradient, saved[1]);
     }
     return {input_gradient, Variable(), Variable(), Variable(), Variable()};
   }

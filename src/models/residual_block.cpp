@@ -7,12 +7,11 @@ namespace cohort {
 
 namespace {
 
-// Adds the convolution and bn<number>.
+// Adds the convolution, bn<number> and ReLU.
 void add_convolution(Sequential& branch, const Scope& scope, int number, Conv2d convolution,
-                     std::int64_t out_channels, double norm_weight = 1.0) {
+                     std::int64_t out_channels) {
   branch.add(std::move(convolution));
-  branch.add(
-      BatchNorm2d(scope / ("bn" + std::to_string(number)), out_channels, 1e-5, 0.1, norm_weight));
+  add_norm_relu(branch, scope / ("bn" + std::to_string(number)), out_channels);
 }
 
 }  // namespace
@@ -38,7 +37,6 @@ ResidualBlock::ResidualBlock(const Scope& scope, std::int64_t in_channels, std::
     const Conv2dOptions pointwise = {.bias = false, .weight_initializer = initializer};
     add_convolution(branch_, scope, 1, Conv2d(scope / "conv1", in_channels, width, 1, pointwise),
                     width);
-    branch_.add(relu_in_place);
     add_convolution(branch_, scope, 2,
                     Conv2d(scope / "conv2", width, width, 3,
                            {.stride = stride,
@@ -47,19 +45,17 @@ ResidualBlock::ResidualBlock(const Scope& scope, std::int64_t in_channels, std::
                             .bias = false,
                             .weight_initializer = initializer}),
                     width);
-    branch_.add(relu_in_place);
-    add_convolution(branch_, scope, 3, Conv2d(scope / "conv3", width, out, 1, pointwise), out,
-                    options.last_norm_weight);
+    branch_.add(Conv2d(scope / "conv3", width, out, 1, pointwise));
   } else {
     Conv2dOptions spatial = {
         .stride = stride, .padding = 1, .bias = false, .weight_initializer = initializer};
     add_convolution(branch_, scope, 1, Conv2d(scope / "conv1", in_channels, planes, 3, spatial),
                     planes);
-    branch_.add(relu_in_place);
     spatial.stride = 1;
-    add_convolution(branch_, scope, 2, Conv2d(scope / "conv2", planes, planes, 3, spatial), planes,
-                    options.last_norm_weight);
+    branch_.add(Conv2d(scope / "conv2", planes, planes, 3, spatial));
   }
+  last_norm_.emplace(scope / (options.bottleneck ? "bn3" : "bn2"), out, 1e-5, 0.1,
+                     options.last_norm_weight);
   if (options.squeeze_excitation > 0) {
     gate_.emplace(scope / "se", out, options.squeeze_excitation, initializer);
   }
@@ -71,10 +67,10 @@ ResidualBlock::ResidualBlock(const Scope& scope, std::int64_t in_channels, std::
 }
 
 at::Tensor ResidualBlock::operator()(const at::Tensor& input) const {
-  at::Tensor output = branch_(input);
-  if (gate_) output = (*gate_)(output);
+  const at::Tensor output = branch_(input);
   // An empty shortcut gives the input itself.
-  return output.add_(shortcut_(input)).relu_();
+  if (!gate_) return last_norm_->add_relu(output, shortcut_(input));
+  return (*gate_)((*last_norm_)(output)).add_(shortcut_(input)).relu_();
 }
 
 Sequential residual_stage(const Scope& scope, std::int64_t& channels, std::int64_t planes,

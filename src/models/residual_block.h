@@ -43,7 +43,8 @@ class ResidualBlock {
   }
 
  private:
-  Sequential branch_;
+  Sequential branch_;  // up to the last convolution
+  std::optional<BatchNorm2d> last_norm_;
   std::optional<SqueezeExcitation> gate_;
   Sequential shortcut_;  // empty: the identity
 };

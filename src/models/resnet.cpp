@@ -75,7 +75,7 @@ class ResNet final : public Model {
 
   at::Tensor forward(const at::Tensor& inputs) override {
     if (small_stem_) {
-      return fc_(global_average(stages_(relu_in_place(bn1_(conv1_(inputs))))));
+      return fc_(global_average(stages_(bn1_.relu(conv1_(inputs)))));
     }
     // ReLU after the pooling gives the same values and gradients for a quarter of the work.
     const at::Tensor stem =

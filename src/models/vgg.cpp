@@ -36,6 +36,13 @@ LinearOptions small_normal() {
   return {.weight_initializer = normal(0.01), .bias_initializer = constant(0.0)};
 }
 
+// ReLU after the pooling gives the same values and gradients for a quarter of the work, unless it
+// comes with the convolution.
+at::Tensor pooled_relu(const Conv2d& layer, const at::Tensor& input) {
+  if (layer.fuses_relu(input)) return max_pool(layer.relu(input), 2);
+  return relu_in_place(max_pool(layer(input), 2));
+}
+
 class Vgg final : public Model {
  public:
   Vgg(const ModelOptions& options, at::Generator generator, int depth, bool normalized)
@@ -64,16 +71,24 @@ class Vgg final : public Model {
     for (std::size_t group = 0; group < sizes.size(); ++group) {
       for (int convolution = 0; convolution < sizes[group]; ++convolution) {
         const std::int64_t out_channels = kGroupChannels[group];
-        parts.add(Conv2d(scope / index++, channels, out_channels, 3,
-                         {.padding = 1,
-                          .weight_initializer = kaiming_normal_fan_out(),
-                          .bias_initializer = constant(0.0)}));
-        if (normalized) parts.add(BatchNorm2d(scope / index++, out_channels));
-        // ReLU after the pooling gives the same values and gradients for a quarter of the work.
-        if (convolution + 1 == sizes[group]) {
-          parts.add([](const at::Tensor& input) { return max_pool(input, 2); });
+        const Conv2d layer(scope / index++, channels, out_channels, 3,
+                           {.padding = 1,
+                            .weight_initializer = kaiming_normal_fan_out(),
+                            .bias_initializer = constant(0.0)});
+        const bool pooled = convolution + 1 == sizes[group];
+        if (!normalized) {
+          parts.add([layer, pooled](const at::Tensor& input) {
+            return pooled ? pooled_relu(layer, input) : layer.relu(input);
+          });
+        } else {
+          parts.add(layer);
+          if (pooled) {
+            parts.add(BatchNorm2d(scope / index++, out_channels));
+            parts.add([](const at::Tensor& input) { return relu_in_place(max_pool(input, 2)); });
+          } else {
+            add_norm_relu(parts, scope / index++, out_channels);
+          }
         }
-        parts.add(relu_in_place);
         ++index;
         channels = out_channels;
       }

@@ -47,8 +47,8 @@ class PreActivationBlock {
   }
 
   at::Tensor operator()(const at::Tensor& input) const {
-    const at::Tensor active = relu_in_place(bn1_(input));
-    const at::Tensor hidden = relu_in_place(bn2_(conv1_(active)));
+    const at::Tensor active = bn1_.relu(input);
+    const at::Tensor hidden = bn2_.relu(conv1_(active));
     const at::Tensor output = conv2_(dropout(*store_, hidden, dropout_probability_));
     return output.add_(shortcut_ ? (*shortcut_)(active) : input);
   }
@@ -75,7 +75,7 @@ class WideResNet final : public Model {
             {.bias_initializer = constant(0.0)}) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
-    return fc_(global_average(relu_in_place(bn_(stages_(conv1_(inputs))))));
+    return fc_(global_average(bn_.relu(stages_(conv1_(inputs)))));
   }
 
  private:
