@@ -263,6 +263,7 @@ void restore_model(const SafetensorsFile& file, const std::string& source, Repli
   const nlohmann::json none = nlohmann::json::object();
   Loading loading(file, source, none, /*convert=*/true);
   replica.visit_model(loading);
+  replica.refresh_copies();
   loading.expect_nothing_else();
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "methods/kernel_update.h"
 #include "optimizers/norm.h"
 
 namespace cohort {
@@ -21,7 +22,8 @@ std::span<float> stretch(const at::Tensor& arena, std::int64_t begin, std::int64
 ArenaUpdate::ArenaUpdate(const std::string& optimizer, const OptimizerOptions& options,
                          at::Device device)
     : optimizer_(optimizers().make(optimizer, options)), options_(options) {
-  if (!device.is_cpu()) on_device_ = find_tensor_update(optimizer);
+  if (device.is_cuda()) on_device_ = find_kernel_update(optimizer);
+  if (!device.is_cpu() && on_device_ == nullptr) on_device_ = find_tensor_update(optimizer);
 }
 
 void ArenaUpdate::operator()(const Arenas& arenas, Range range,

@@ -60,6 +60,7 @@ void copy_model_from(std::span<const float> values, Replica& replica) {
   if (replica.parameters().is_cpu()) return;  // these were no copies
   replica.parameters().copy_(parameters);
   replica.statistics().copy_(statistics);
+  replica.refresh_copies();
 }
 
 }  // namespace cohort

@@ -74,7 +74,9 @@ class Replica::GradientHook final : public torch::autograd::FunctionPostHook {
 Replica::Replica(Model& model, const ReplicaOptions& options)
     : model_(model),
       options_(options),
-      update_(options.optimizer, options.optimizer_options, options.device) {
+      update_(options.optimizer, options.optimizer_options, options.device),
+      gather_(options.device),
+      updating_(options.device) {
   const c10::NoGradGuard no_grad;
   place_parameters(model, options);
   place_buffers(model, options);
@@ -86,9 +88,9 @@ Replica::Replica(Model& model, const ReplicaOptions& options)
 
 Replica::~Replica() {
   // Autograd may keep an accumulator, and with it our hook, as long as the parameter lives.
-  for (Parameter* owner : owners_) {
-    owner->gradient.reset();
-    owner->value = owner->value.detach().set_requires_grad(true);
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    owners_[i]->gradient.reset();
+    owners_[i]->value = view(parameters_, segments_[i]).detach().set_requires_grad(true);
   }
 }
 
@@ -115,15 +117,20 @@ void Replica::place_parameters(Model& model, const ReplicaOptions& options) {
   }
   parameters_ = make_arena(offset, options.device);
   gradients_ = make_arena(offset, options.device);
+  if (options.precision != at::kFloat) {
+    copies_ = at::zeros({offset}, parameters_.options().dtype(options.precision));
+  }
   for (std::size_t i = 0; i < segments_.size(); ++i) {
-    at::Tensor value = view(parameters_, segments_[i]);
-    value.copy_(owners_[i]->value);
-    owners_[i]->value = value.detach().set_requires_grad(true);
+    view(parameters_, segments_[i]).copy_(owners_[i]->value);
+    const bool copied = copies_.defined() && segments_[i].kind != ParameterKind::kNormalization;
+    owners_[i]->value =
+        view(copied ? copies_ : parameters_, segments_[i]).detach().set_requires_grad(true);
     gradient_views_.push_back(view(gradients_, segments_[i]));
     owners_[i]->gradient = gradient_views_.back();
   }
   written_.assign(segments_.size(), 0);
   told_.assign(segments_.size(), 0);
+  refresh_copies();
 }
 
 void Replica::place_buffers(Model& model, const ReplicaOptions& options) {
@@ -158,13 +165,22 @@ at::Tensor Replica::view(const at::Tensor& arena, const Segment& segment) const 
   return arena.as_strided(segment.shape, segment.strides, segment.range.begin);
 }
 
+void Replica::refresh_copies() {
+  const c10::NoGradGuard no_grad;
+  if (copies_.defined()) copies_.copy_(parameters_);
+}
+
 void Replica::begin_step() {
+  refresh_copies();
   std::fill(written_.begin(), written_.end(), 0);
   std::fill(told_.begin(), told_.end(), 0);
   for (Parameter* owner : owners_) owner->accumulate = false;
 }
 
-void Replica::begin_pass(bool last) { last_pass_ = last; }
+void Replica::begin_pass(bool last) {
+  last_pass_ = last;
+  gather_.collect(gradients_);  // of the pass before, to which this one adds
+}
 
 void Replica::gradient_arrived(std::size_t index) {
   // A layer that wrote its gradient in place (Linear) leaves none for autograd to collect and has
@@ -172,7 +188,9 @@ void Replica::gradient_arrived(std::size_t index) {
   at::Tensor& collected = owners_[index]->value.mutable_grad();
   if (collected.defined()) {
     const c10::NoGradGuard no_grad;
-    if (written_[index] != 0) {
+    if (gather_.takes(collected, gradient_views_[index])) {
+      gather_.add({std::move(collected), segments_[index].range, written_[index] != 0});
+    } else if (written_[index] != 0) {
       gradient_views_[index].add_(collected);
     } else {
       gradient_views_[index].copy_(collected);
@@ -182,7 +200,7 @@ void Replica::gradient_arrived(std::size_t index) {
   }
   if (!owners_[index]->accumulate) return;
   written_[index] = 1;
-  if (last_pass_) tell(index);
+  if (last_pass_ && !gather_.late()) tell(index);
 }
 
 void Replica::tell(std::size_t index) {
@@ -190,9 +208,15 @@ void Replica::tell(std::size_t index) {
   if (listener_) listener_(with_padding(segments_[index]));
 }
 
-void Replica::finish_backward() {
+void Replica::collect_gradients() {
+  gather_.collect(gradients_);
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     if (written_[i] == 0) gradient_views_[i].zero_();
+  }
+}
+
+void Replica::announce_gradients() {
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
     if (told_[i] == 0) tell(i);  // not by the last pass, which did not use it
   }
 }
@@ -204,14 +228,15 @@ double Replica::clipped(double scale) const {
 }
 
 void Replica::apply_gradients(double lr, double scale) {
-  const StopWatch watch(update_seconds_);
   const c10::NoGradGuard no_grad;
+  updating_.begin();
   UpdateScalars scalars{.lr = lr, .gradient_scale = clipped(scale), .step = updates_};
   for (const DecayGroup& group : decay_groups_) {
     scalars.weight_decay = group.weight_decay;
     update_({parameters_, gradients_, slots_, moves_}, group.range, scalars);
   }
   ++updates_;
+  updating_.end();
 }
 
 void Replica::keep_moves() {

@@ -22,6 +22,8 @@
 
 #include "core/types.h"
 #include "methods/arena_update.h"
+#include "methods/device_timer.h"
+#include "methods/gradient_gather.h"
 #include "methods/state_visitor.h"
 #include "models/model.h"
 #include "optimizers/optimizer.h"
@@ -33,6 +35,9 @@ struct ReplicaOptions {
   OptimizerOptions optimizer_options = {};
   at::Device device = at::kCPU;
   bool channels_last = false;  // convolution weights are laid out with channels innermost
+  // What the model computes in. Other than float32, its weights and biases are copies, but for
+  // those of normalisation; the arenas stay float32.
+  at::ScalarType precision = at::kFloat;
   double weight_decay = 0;
   bool decay_normalization = true;  // false: batch normalisation is spared
   double clip_norm = 0;             // longest gradient that is applied; 0: no limit
@@ -71,12 +76,24 @@ class Replica {
   const std::vector<Segment>& segments() const { return segments_; }
   std::int64_t numel() const { return parameters_.numel(); }  // of an arena, padding included
 
+  // Brings what the model computes with up to date with parameters(). Belongs before a forward pass
+  // wherever the parameters may have changed; begin_step() does it.
+  void refresh_copies();
+
   void begin_step();
   // The listener is told of each range whose gradient is complete, but only in the last pass. The
   // ranges of a step tile the arena: a segment's comes with its padding.
   void begin_pass(bool last);
-  // Gradients that no pass produced (unused parameters) become zero.
-  void finish_backward();
+  // Both of these, which whoever records the passes of a GPU calls one by one.
+  void finish_backward() {
+    collect_gradients();
+    announce_gradients();
+  }
+  // Gradients that no pass produced (unused parameters) become zero; those that were left for the
+  // end are collected.
+  void collect_gradients();
+  // Tells the listener of the ranges that it was not told of before.
+  void announce_gradients();
   void set_gradient_listener(GradientListener listener) { listener_ = std::move(listener); }
 
   // One optimizer step along `scale` x gradients(), clipped if the options say so.
@@ -87,7 +104,8 @@ class Replica {
   const at::Tensor& moves() const { return moves_; }
   std::int64_t updates() const { return updates_; }
   void set_updates(std::int64_t updates) { updates_ = updates; }  // made elsewhere
-  double update_seconds() const { return update_seconds_; }  // spent in apply_gradients() so far
+  // What apply_gradients() took since the last call. Waits for a device.
+  double take_update_seconds() { return updating_.take(); }
 
   // Parameters and buffers under their model names.
   void visit_model(StateVisitor& visitor);
@@ -126,8 +144,10 @@ class Replica {
   std::vector<char> told_;                           // the listener knows, likewise
   GradientListener listener_;
   bool last_pass_ = true;
+  at::Tensor copies_;  // of parameters(), in the model's precision; undefined where that is float32
+  GradientGather gather_;
   std::int64_t updates_ = 0;
-  double update_seconds_ = 0;
+  DeviceTimer updating_;
 };
 
 }  // namespace cohort

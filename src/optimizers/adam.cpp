@@ -8,10 +8,6 @@
 namespace cohort {
 namespace {
 
-struct AdamFactors {
-  float scale, decay, keep, lost, beta1, beta2, step_size, root_correction, epsilon;
-};
-
 COHORT_SIMD_CLONES
 void adam(float* __restrict p, const float* __restrict g, float* __restrict a, float* __restrict s,
           float* __restrict moves, std::size_t n, AdamFactors f) {
@@ -41,26 +37,29 @@ void require_fraction(const char* flag, double value) {
 
 }  // namespace
 
-Adam::Adam(const OptimizerOptions& options, Decay decay)
-    : beta1_(options.beta1), beta2_(options.beta2), epsilon_(options.epsilon), decay_(decay) {
-  require_fraction("--beta1", beta1_);
-  require_fraction("--beta2", beta2_);
-  if (!(epsilon_ > 0)) throw ConfigError("--epsilon must be above 0");
+Adam::Adam(const OptimizerOptions& options, Decay decay) : options_(options), decay_(decay) {
+  require_fraction("--beta1", options.beta1);
+  require_fraction("--beta2", options.beta2);
+  if (!(options.epsilon > 0)) throw ConfigError("--epsilon must be above 0");
+}
+
+AdamFactors adam_factors(const OptimizerOptions& options, Adam::Decay decay,
+                         const UpdateScalars& scalars) {
+  const double t = static_cast<double>(scalars.step + 1);
+  const bool decoupled = decay == Adam::Decay::kDecoupled;
+  return {.scale = static_cast<float>(scalars.gradient_scale),
+          .decay = decoupled ? 0.0F : static_cast<float>(scalars.weight_decay),
+          .keep = decoupled ? static_cast<float>(1.0 - scalars.lr * scalars.weight_decay) : 1.0F,
+          .lost = decoupled ? static_cast<float>(scalars.lr * scalars.weight_decay) : 0.0F,
+          .beta1 = static_cast<float>(options.beta1),
+          .beta2 = static_cast<float>(options.beta2),
+          .step_size = static_cast<float>(scalars.lr / (1.0 - std::pow(options.beta1, t))),
+          .root_correction = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(options.beta2, t))),
+          .epsilon = static_cast<float>(options.epsilon)};
 }
 
 void Adam::update(const UpdateBlock& block, const UpdateScalars& scalars) const {
-  const double t = static_cast<double>(scalars.step + 1);
-  const bool decoupled = decay_ == Decay::kDecoupled;
-  const AdamFactors factors{
-      .scale = static_cast<float>(scalars.gradient_scale),
-      .decay = decoupled ? 0.0F : static_cast<float>(scalars.weight_decay),
-      .keep = decoupled ? static_cast<float>(1.0 - scalars.lr * scalars.weight_decay) : 1.0F,
-      .lost = decoupled ? static_cast<float>(scalars.lr * scalars.weight_decay) : 0.0F,
-      .beta1 = static_cast<float>(beta1_),
-      .beta2 = static_cast<float>(beta2_),
-      .step_size = static_cast<float>(scalars.lr / (1.0 - std::pow(beta1_, t))),
-      .root_correction = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2_, t))),
-      .epsilon = static_cast<float>(epsilon_)};
+  const AdamFactors factors = adam_factors(options_, decay_, scalars);
   adam(block.parameters.data(), block.gradients.data(), block.slots[0].data(),
        block.slots[1].data(), block.moves.data(), block.parameters.size(), factors);
 }

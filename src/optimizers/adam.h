@@ -19,11 +19,16 @@ class Adam final : public Optimizer {
   void update(const UpdateBlock& block, const UpdateScalars& scalars) const override;
 
  private:
-  double beta1_;
-  double beta2_;
-  double epsilon_;
+  OptimizerOptions options_;
   Decay decay_;
 };
+
+// What a step multiplies with, in float32. A GPU's kernel computes with the same.
+struct AdamFactors {
+  float scale, decay, keep, lost, beta1, beta2, step_size, root_correction, epsilon;
+};
+AdamFactors adam_factors(const OptimizerOptions& options, Adam::Decay decay,
+                         const UpdateScalars& scalars);
 
 std::unique_ptr<Optimizer> make_adam(const OptimizerOptions& options);
 std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options);
