@@ -23,12 +23,35 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 const std::vector<std::string>& step_settings() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> all = {
-        "model", "batch",      "threads",    "device",          "memory-format",     "seed",
-        "data",  "data-dir",   "augment",    "image-size",      "loader-threads",    "optimizer",
-        "lr",    "momentum",   "nesterov",   "weight-decay",    "dropout",           "depth",
-        "widen", "growth",     "accumulate", "synthetic-shape", "synthetic-classes", "train-size",
-        "world", "batch-norm", "fast-decode"};
+    std::vector<std::string> all = {"model",
+                                    "batch",
+                                    "threads",
+                                    "device",
+                                    "memory-format",
+                                    "seed",
+                                    "data",
+                                    "data-dir",
+                                    "augment",
+                                    "image-size",
+                                    "loader-threads",
+                                    "optimizer",
+                                    "lr",
+                                    "momentum",
+                                    "nesterov",
+                                    "weight-decay",
+                                    "dropout",
+                                    "depth",
+                                    "widen",
+                                    "growth",
+                                    "accumulate",
+                                    "synthetic-shape",
+                                    "synthetic-classes",
+                                    "train-size",
+                                    "world",
+                                    "batch-norm",
+                                    "fast-decode",
+                                    "precision",
+                                    "graph"};
     // What methods have of their own whose workers need no servers.
     for (const ConfigField& field : config_fields()) {
       const auto users = methods_with(field.name);
@@ -76,6 +99,7 @@ RunConfig bench_config(const ConfigFlags& flags) {
   }
   // Whole steps only: a short one at the end of an epoch would flatter the mean.
   config.drop_last = true;
+  config.test_size = 1;  // none is evaluated
   return config;
 }
 
@@ -111,6 +135,7 @@ nlohmann::json timing_json(const RunConfig& config, const StepTiming& timing) {
       {"device", config.device},
       {"threads", config.threads},
       {"memory_format", timing.channels_last ? "channels-last" : "contiguous"},
+      {"precision", config.precision},
       {"batch", config.batch},
       {"accumulate", config.accumulate},
       {"steps", timing.steps},

@@ -238,30 +238,14 @@ nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
 }
 
 const std::vector<std::string>& changeable_on_resume() {
-  static const std::vector<std::string> names = {"epochs",
-                                                 "iterations",
-                                                 "target-accuracy",
-                                                 "eval-every",
-                                                 "eval-batch",
-                                                 "record-every",
-                                                 "checkpoint-every",
-                                                 "keep",
-                                                 "dump-every",
-                                                 "keep-dumps",
-                                                 "dump-drop",
-                                                 "loader-threads",
-                                                 "threads",
-                                                 "device",
-                                                 "data-dir",
-                                                 "workers",
-                                                 "engine",
-                                                 "world",
-                                                 "batch",
-                                                 "accumulate",
-                                                 "bucket",
-                                                 "first-bucket",
-                                                 "check-replicas",
-                                                 "peer-timeout"};
+  static const std::vector<std::string> names = {
+      "epochs",         "iterations",   "target-accuracy",  "eval-every",
+      "eval-batch",     "record-every", "checkpoint-every", "keep",
+      "dump-every",     "keep-dumps",   "dump-drop",        "loader-threads",
+      "threads",        "device",       "precision",        "graph",
+      "data-dir",       "workers",      "engine",           "world",
+      "batch",          "accumulate",   "bucket",           "first-bucket",
+      "check-replicas", "peer-timeout"};
   return names;
 }
 

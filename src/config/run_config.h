@@ -28,6 +28,8 @@ struct RunConfig {
   std::int64_t seed = 1;
   std::string device = "cpu";
   std::int64_t threads = 0;
+  std::string precision = "fp32";
+  bool graph = true;
   std::string memory_format = "auto";
   std::string init;
 

@@ -197,11 +197,16 @@ at::Device worker_device(const RunConfig& config, const WorkerPlace& place) {
   return {device.type(), static_cast<c10::DeviceIndex>(place.host_rank % cuda_device_count())};
 }
 
+at::ScalarType compute_type(const RunConfig& config) {
+  return config.precision == "bf16" ? at::kBFloat16 : at::kFloat;
+}
+
 ReplicaOptions replica_options(const RunConfig& config, const Model& model, at::Device device) {
   return {.optimizer = config.optimizer,
           .optimizer_options = optimizer_options(config),
           .device = device,
           .channels_last = wants_channels_last(config, model),
+          .precision = compute_type(config),
           .weight_decay = config.weight_decay,
           .decay_normalization = !config.no_norm_decay,
           .clip_norm = config.clip_norm};
@@ -342,15 +347,19 @@ ScheduleOptions schedule_options(const RunConfig& config, const SampleOrder& ord
 // Settings that are a worker's own affair; in all others the workers of a job agree.
 std::string common_settings(const RunConfig& config) {
   nlohmann::json settings = to_json(config);
-  for (const char* own : {"rank",           "servers",       "engine",
-                          "device",         "world",         "threads",
-                          "memory-format",  "init",          "data-dir",
-                          "loader-threads", "job",           "meet",
-                          "token-file",     "tls-dir",       "insecure",
-                          "peer-timeout",   "replay-window", "eval-every",
-                          "eval-batch",     "record-every",  "checkpoint-every",
-                          "keep",           "dump-every",    "keep-dumps",
-                          "dump-drop"}) {
+  for (const char* own : {"rank",           "servers",
+                          "engine",         "device",
+                          "world",          "threads",
+                          "memory-format",  "init",
+                          "data-dir",       "graph",
+                          "loader-threads", "job",
+                          "meet",           "token-file",
+                          "tls-dir",        "insecure",
+                          "peer-timeout",   "replay-window",
+                          "eval-every",     "eval-batch",
+                          "record-every",   "checkpoint-every",
+                          "keep",           "dump-every",
+                          "keep-dumps",     "dump-drop"}) {
     settings.erase(own);
   }
   return settings.dump();
@@ -401,7 +410,7 @@ ServerAccess server_access(const RunConfig& config, const SampleOrder& order, Se
 EvaluatorOptions evaluator_options(const RunConfig& config, const Model& model, at::Device device) {
   return {.batch = config.eval_batch,
           .loader_threads = static_cast<int>(config.loader_threads),
-          .placement = {device, wants_channels_last(config, model)}};
+          .placement = {device, wants_channels_last(config, model), compute_type(config)}};
 }
 
 TrainerOptions trainer_options(const RunConfig& config, const Model& model,
@@ -416,7 +425,8 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
                   .label_smoothing = config.label_smoothing,
                   .pass_samples = config.accumulate > 1 ? pass : 0,
                   .passes = (order.batch_size() + pass - 1) / pass,
-                  .device = device};
+                  .device = device,
+                  .record = config.graph};
   options.evaluation = evaluator_options(config, model, device);
   options.placement = options.evaluation.placement;
   options.total_steps = total_steps(config, order);

@@ -18,12 +18,16 @@ BatchTensors to_tensors(const LoadedBatch& batch, const SampleShape& shape,
       {static_cast<std::int64_t>(batch.labels().size())}, [batch](void*) {},
       at::TensorOptions().dtype(at::kLong));
   if (labels.size(0) != batch.size()) labels = labels.view({batch.size(), -1});
-  if (!placement.device.is_cpu()) {
-    inputs = inputs.to(placement.device);
-    labels = labels.to(placement.device);
-    if (placement.channels_last) inputs = inputs.contiguous(at::MemoryFormat::ChannelsLast);
-  }
-  return {std::move(inputs), std::move(labels)};
+  return placed({std::move(inputs), std::move(labels)}, placement);
+}
+
+BatchTensors placed(BatchTensors tensors, const BatchPlacement& placement) {
+  if (placement.device.is_cpu()) return tensors;
+  const auto format =
+      placement.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  tensors.inputs = tensors.inputs.to(placement.device).to(placement.precision, false, true, format);
+  tensors.labels = tensors.labels.to(placement.device).clone();
+  return tensors;
 }
 
 Loader make_loader(const Dataset& dataset, const SampleOrder& order, LoaderOptions options,

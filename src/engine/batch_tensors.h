@@ -9,19 +9,23 @@
 namespace cohort {
 
 struct BatchTensors {
-  at::Tensor inputs;  // N x C x H x W, float32
+  at::Tensor inputs;  // N x C x H x W
   at::Tensor labels;  // N, int64; of text N x words
 };
 
 struct BatchPlacement {
   at::Device device = at::kCPU;
   bool channels_last = false;
+  at::ScalarType precision = at::kFloat;
 };
 
 // In main memory the tensors share the batch's buffer and keep it alive; nothing is copied. (There
 // oneDNN follows the format of the weights, and reorders a first layer's inputs faster than we.)
 BatchTensors to_tensors(const LoadedBatch& batch, const SampleShape& shape,
                         const BatchPlacement& placement);
+
+// `tensors` in the form that `placement` asks for: the same ones where they have it, else copies.
+BatchTensors placed(BatchTensors tensors, const BatchPlacement& placement);
 
 // A loader whose buffers are page-locked when the device can then copy from them faster.
 Loader make_loader(const Dataset& dataset, const SampleOrder& order, LoaderOptions options,

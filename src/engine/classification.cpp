@@ -14,8 +14,8 @@ namespace {
 constexpr std::int64_t kTop = 5;
 
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double smoothing) {
-  return at::cross_entropy_loss(logits, labels.flatten(), /*weight=*/{}, at::Reduction::Mean,
-                                kNoLabel, smoothing);
+  return at::cross_entropy_loss(logits.to(at::kFloat), labels.flatten(), /*weight=*/{},
+                                at::Reduction::Mean, kNoLabel, smoothing);
 }
 
 // How many classes beat the right one: 0 when it is the best guess.
@@ -29,9 +29,22 @@ std::int64_t place_of(const float* row, std::int64_t classes, std::int64_t label
   return place;
 }
 
-// Loss, top1, top5 and samples, without waiting for the device.
+}  // namespace
+
+at::Tensor classification_loss(const Model& model, const at::Tensor& logits,
+                               const at::Tensor& labels, double label_smoothing) {
+  at::Tensor loss = cross_entropy(logits, labels, label_smoothing);
+  if (!model.store().training()) return loss;
+  for (const AuxiliaryOutput& output : model.auxiliary()) {
+    loss = loss + output.weight * cross_entropy(output.logits, labels, label_smoothing);
+  }
+  return loss;
+}
+
 at::Tensor sums_on_device(const at::Tensor& loss, const at::Tensor& logits,
-                          const at::Tensor& labels) {
+                          const at::Tensor& all_labels) {
+  const c10::NoGradGuard no_grad;
+  const at::Tensor labels = all_labels.flatten();
   const at::Tensor counted = labels.ne(kNoLabel);
   const at::Tensor column = labels.clamp_min(0).unsqueeze(1);
   const at::Tensor right = logits.gather(1, column);
@@ -47,24 +60,15 @@ at::Tensor sums_on_device(const at::Tensor& loss, const at::Tensor& logits,
                     place.lt(kTop).logical_and(counted).sum().to(at::kDouble), samples});
 }
 
-}  // namespace
-
-at::Tensor classification_loss(const Model& model, const at::Tensor& logits,
-                               const at::Tensor& labels, double label_smoothing) {
-  at::Tensor loss = cross_entropy(logits, labels, label_smoothing);
-  if (!model.store().training()) return loss;
-  for (const AuxiliaryOutput& output : model.auxiliary()) {
-    loss = loss + output.weight * cross_entropy(output.logits, labels, label_smoothing);
-  }
-  return loss;
+void ClassificationSums::add(const at::Tensor& sums) {
+  device_ = device_.defined() ? device_ + sums : sums.clone();
 }
 
 void ClassificationSums::add(const at::Tensor& loss, const at::Tensor& logits,
                              const at::Tensor& labels) {
   const c10::NoGradGuard no_grad;
   if (!logits.is_cpu()) {
-    const at::Tensor sums = sums_on_device(loss, logits, labels.flatten());
-    device_ = device_.defined() ? device_ + sums : sums;
+    add(sums_on_device(loss, logits, labels));
     return;
   }
   const at::Tensor rows = logits.contiguous();

@@ -15,6 +15,11 @@ namespace cohort {
 at::Tensor classification_loss(const Model& model, const at::Tensor& logits,
                                const at::Tensor& labels, double label_smoothing);
 
+// What ClassificationSums holds of one batch, as four float64 on the device that computed them:
+// loss times samples, top1, top5, samples. Does not wait for it.
+at::Tensor sums_on_device(const at::Tensor& loss, const at::Tensor& logits,
+                          const at::Tensor& labels);
+
 // Sums over samples (of text: over words with a label). They stay on the device until they are
 // asked for, so that adding to them does not wait for it.
 class ClassificationSums {
@@ -29,6 +34,8 @@ class ClassificationSums {
   // `loss` is the batch's mean, `labels` as in classification_loss(). A logit that is not a number
   // never counts as right; of equal logits the first class wins, as in argmax.
   void add(const at::Tensor& loss, const at::Tensor& logits, const at::Tensor& labels);
+
+  void add(const at::Tensor& sums);  // of sums_on_device()
 
   Values values() const;
   void reset() { *this = {}; }

@@ -1,5 +1,6 @@
 #include "engine/device.h"
 
+#include <ATen/Context.h>
 #include <torch/cuda.h>
 
 #include "core/error.h"
@@ -31,8 +32,10 @@ c10::Device parse_device(const std::string& name) {
 
 int cuda_device_count() { return static_cast<int>(torch::cuda::device_count()); }
 
-void synchronize(c10::Device device) {
-  if (device.is_cuda()) torch::cuda::synchronize(device.index());
+void choose_arithmetic(bool tf32) {
+  at::globalContext().setBenchmarkCuDNN(true);
+  at::globalContext().setAllowTF32CuBLAS(tf32);
+  at::globalContext().setAllowTF32CuDNN(tf32);
 }
 
 }  // namespace cohort

@@ -12,7 +12,8 @@ c10::Device parse_device(const std::string& name);
 
 int cuda_device_count();
 
-// Waits until the device has finished what it was given, so that a clock read next is true.
-void synchronize(c10::Device device);
+// How all GPUs of this process compute from now on: with the fastest convolutions that they find by
+// measuring, and, if `tf32`, with products of float32 rounded to 10 bits.
+void choose_arithmetic(bool tf32);
 
 }  // namespace cohort

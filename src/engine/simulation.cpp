@@ -41,7 +41,6 @@ struct Seat {
   std::vector<float> inputs;
   std::vector<std::int64_t> labels;
   ClassificationSums sums;
-  StepTimes times;
 };
 
 float* data_of(const at::Tensor& tensor) { return tensor.data_ptr<float>(); }
@@ -212,7 +211,7 @@ class Simulation::Implementation {
     StepInfo info{step, worker.schedule->at(order().epochs_at(step))};
     info.epoch = order().epochs_at(step);
     TrainingStep(*seat.model, replica, *seat.method, options)
-        .run(batch_of(seat, own), samples, info, seat.sums, seat.times);
+        .run(batch_of(seat, own), samples, info, seat.sums);
     copy_model_to(worker.model, replica);
     for (std::size_t i = 0; i < worker.slots.size(); ++i) {
       std::memcpy(worker.slots[i].data(), data_of(replica.slots()[i]),

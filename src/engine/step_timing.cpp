@@ -1,7 +1,7 @@
 #include "engine/step_timing.h"
 
 #include "core/clock.h"
-#include "engine/batch_tensors.h"
+#include "engine/batch_uploader.h"
 #include "engine/rank_report.h"
 
 namespace cohort {
@@ -17,6 +17,7 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
   Loader loader = make_loader(*data.train, worker.order(),
                               {.threads = options.loader_threads, .last_step = total},
                               options.placement.device);
+  BatchUploader upload(options.placement);
   ClassificationSums sums;
   RankReport own;
   StepTiming timing;
@@ -25,7 +26,7 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
   for (Step i = 0; i < total; ++i) {
     if (i == warmup) {
       group.any(false);  // all begin together
-      own.times = {};
+      step.finish();
       worker.arrivals().take();
       before = worker.traffic();
       start = Clock::now();
@@ -33,14 +34,14 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
     const Clock::time_point asked = Clock::now();
     const LoadedBatch loaded = loader.next();
     const double waited = seconds_between(asked, Clock::now());
-    own.times.data_seconds += waited;
     worker.arrivals().begin(i, waited);
-    const BatchTensors batch = to_tensors(loaded, data.train->shape(), options.placement);
+    const BatchTensors batch = upload(loaded, data.train->shape());
     const std::int64_t samples = worker.order().samples_of_all(i);
-    step.run(batch, samples, {i, config.lr}, sums, own.times);
+    step.run(batch, samples, {i, config.lr}, sums, waited);
     if (i >= warmup) timing.samples += samples;
   }
   worker.method().drain(worker.replica());
+  own.times = step.finish();
   own.traffic[0] = worker.traffic() - before;
   group.any(false);  // and end together
   timing.wall_seconds = seconds_between(start, Clock::now());

@@ -202,17 +202,18 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
       parts_.train, parts_.order,
       {.threads = options_.loader_threads, .first_step = done_, .last_step = options_.total_steps},
       options_.placement.device);
-  TrainingStep step(parts_.model, parts_.replica, parts_.method, options_.step);
+  BatchUploader upload(options_.placement);
+  step_.emplace(parts_.model, parts_.replica, parts_.method, options_.step);
   parts_.model.store().set_training(true);
   if (options_.enters) {
-    after_step(step);
+    after_step();
   } else {
     stopping_ = parts_.group.any(stop);
   }
   traffic_.turn_to(TrafficPurpose::kSteps);
   while (done_ < options_.total_steps && !stopping_ && !target_reached() && !finished()) {
     try {
-      one_step(loader, step);
+      one_step(loader, upload);
     } catch (const InterruptedError&) {
       if (parts_.server_log == nullptr || !stop) throw;
       undo_step();
@@ -227,13 +228,12 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
       stop_noted_ = true;
     }
     dump_if_due();
-    after_step(step);
+    after_step();
   }
-  step.check_losses();
 }
 
 // What is due after this many steps.
-void Trainer::after_step(TrainingStep& step) {
+void Trainer::after_step() {
   const std::int64_t epochs = parts_.order.epochs_ended_at(done_);
   // After the last step run() does both, once the method has finished.
   const bool last = done_ >= options_.total_steps;
@@ -243,34 +243,26 @@ void Trainer::after_step(TrainingStep& step) {
                                                     : epochs > 0);
   const bool record =
       options_.record_when ? options_.record_when(done_) : done_ % options_.record_every_steps == 0;
-  if (record || evaluation || checkpoint) step.check_losses();  // never save what diverged
   if (record) record_steps();
   if (evaluation && !evaluate_now()) stopping_ = true;
   if (checkpoint) checkpoint_now();
 }
 
-void Trainer::one_step(Loader& loader, TrainingStep& step) {
-  StepTimes times;
+void Trainer::one_step(Loader& loader, BatchUploader& upload) {
   parts_.group.doing(done_, Phase::kLoading);
   const Clock::time_point asked = Clock::now();
   COHORT_FAILPOINT("training.load.rank" + std::to_string(options_.step.rank));
   const LoadedBatch loaded = loader.next();
-  times.data_seconds = seconds_between(asked, Clock::now());
+  const double waited = seconds_between(asked, Clock::now());
   parts_.group.doing(done_, Phase::kComputing);
-  if (parts_.arrivals != nullptr) parts_.arrivals->begin(done_, times.data_seconds);
-  BatchTensors batch;
-  {
-    const StopWatch watch(times.compute_seconds);
-    COHORT_FAILPOINT("training.compute.rank" + std::to_string(options_.step.rank));
-    batch = to_tensors(loaded, parts_.train.shape(), options_.placement);
-  }
+  if (parts_.arrivals != nullptr) parts_.arrivals->begin(done_, waited);
+  const BatchTensors batch = upload(loaded, parts_.train.shape());
   const std::int64_t samples_of_all = parts_.order.samples_of_all(done_);
   // The columns of a text are read from the beginning again.
   if (parts_.order.epochs_ended_at(done_) > 0) parts_.model.set_carried({});
   StepInfo info{done_, parts_.schedule.at(epoch_at(done_))};
   info.epoch = epoch_at(done_);
-  step.run(batch, samples_of_all, info, sums_, times);
-  times_ += times;
+  step_->run(batch, samples_of_all, info, sums_, waited);
   outcome_.samples_now += samples_of_all * parts_.train.labels_per_sample();
   ++done_;
   ++outcome_.steps_now;
@@ -314,6 +306,7 @@ bool Trainer::evaluate_now() {
     if (options_.evaluate_each) evaluate_each();
     average.emplace(parts_.replica, parts_.group);
   }
+  parts_.replica.refresh_copies();
   const auto complete = try_evaluate(parts_.model, *parts_.test, options_.evaluation, parts_.group);
   if (!complete) return false;
   const Evaluation& result = *complete;
@@ -341,6 +334,7 @@ bool Trainer::evaluate_now() {
 
 // Every worker's own model on the whole set.
 void Trainer::evaluate_each() {
+  parts_.replica.refresh_copies();
   std::string text;  // nothing of one that was stopped
   if (const auto own = try_evaluate(parts_.model, *parts_.test, options_.evaluation)) {
     text.assign(reinterpret_cast<const char*>(&*own), sizeof *own);

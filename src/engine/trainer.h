@@ -16,6 +16,7 @@
 
 #include "core/types.h"
 #include "data/sample_order.h"
+#include "engine/batch_uploader.h"
 #include "engine/evaluator.h"
 #include "engine/loss_watch.h"
 #include "engine/progress.h"
@@ -141,8 +142,8 @@ class Trainer {
   void note_lost(const std::vector<Rank>& joined);
   void welcome(const std::vector<Rank>& joined);
   void enter();
-  void after_step(TrainingStep& step);
-  void one_step(Loader& loader, TrainingStep& step);
+  void after_step();
+  void one_step(Loader& loader, BatchUploader& upload);
   void settle();
   void undo_step();
   RankReport own_report();
@@ -187,7 +188,8 @@ class Trainer {
   bool best_unsaved_ = false;       // the newest evaluation is the best so far
   double earlier_seconds_ = 0;
   Clock::time_point start_;
-  ClassificationSums sums_;  // since the last record
+  std::optional<TrainingStep> step_;  // from the first one on
+  ClassificationSums sums_;           // since the last record
   StepTimes times_;
   LossWatch watch_;
   TrafficBook traffic_;

@@ -33,6 +33,7 @@ void Trainer::record_steps() {
   parts_.method.drain(parts_.replica);
   undo_step();
   if (recorded_ >= done_) return;
+  times_ += step_->finish();  // throws: what diverged is never saved
   const RankReport own = own_report();
   outcome_.traffic += own.traffic[static_cast<std::size_t>(TrafficPurpose::kSteps)];
   const TrafficBook::Scope scope(traffic_, TrafficPurpose::kCoordination);

@@ -1,83 +1,82 @@
 #include "engine/training_step.h"
 
+#include <ATen/ops/stack.h>
 #include <c10/core/GradMode.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
-#include "core/clock.h"
 #include "core/error.h"
+#include "core/failpoint.h"
 #include "core/random.h"
-#include "engine/device.h"
 #include "engine/generator.h"
 
 namespace cohort {
 namespace {
 
-// The time since it was made, without that in which another worker made this one wait.
-class ExchangeWatch {
- public:
-  explicit ExchangeWatch(const PauseClock* pauses)
-      : pauses_(pauses), paused_(paused()), start_(Clock::now()) {}
-
-  double seconds() const {
-    const double passed = seconds_between(start_, Clock::now());
-    return std::max(0.0, passed - (paused() - paused_));
-  }
-
- private:
-  double paused() const { return pauses_ != nullptr ? pauses_->seconds() : 0; }
-
-  const PauseClock* pauses_;
-  double paused_;
-  Clock::time_point start_;
-};
+double seconds_of(const PauseClock* pauses) { return pauses != nullptr ? pauses->seconds() : 0; }
 
 }  // namespace
 
 TrainingStep::TrainingStep(Model& model, Replica& replica, UpdateMethod& method,
                            const TrainingStepOptions& options)
-    : model_(model), replica_(replica), method_(method), options_(options) {
+    : model_(model),
+      replica_(replica),
+      method_(method),
+      options_(options),
+      idle_(options.device),
+      computing_(options.device),
+      exchanging_(options.device) {
   model_.store().set_generator(make_generator(options_.seed, options_.device));
   replica_.set_gradient_listener([this](Range range) { method_.gradients_ready(replica_, range); });
+  // What layers exchange passes through the host.
+  if (options_.record && can_record(options_.device) && !model_.store().statistics_sum()) {
+    recorder_ = std::make_unique<StepRecorder>(
+        model_.store().generator(), [this](const BatchTensors& batch, std::int64_t samples_of_all) {
+          return passes_of(batch, samples_of_all, nullptr);
+        });
+  }
+  replica_.take_update_seconds();  // of others
+  idle_.begin();
 }
 
 TrainingStep::~TrainingStep() { replica_.set_gradient_listener(nullptr); }
 
 void TrainingStep::run(const BatchTensors& batch, std::int64_t samples_of_all, const StepInfo& info,
-                       ClassificationSums& sums, StepTimes& times) {
+                       ClassificationSums& sums, double waited) {
   info_ = info;
-  StepKind kind = StepKind::kTrain;
-  {
-    const ExchangeWatch watch(options_.pauses);
-    kind = method_.before_step(replica_);
-    times.exchange_seconds += watch.seconds();
+  waited_ += waited;
+  idle_.end();
+  const double paused = seconds_of(options_.pauses);
+  exchanging_.begin();
+  const StepKind kind = method_.before_step(replica_);
+  exchanging_.end();
+  paused_ += seconds_of(options_.pauses) - paused;
+
+  computing_.begin();
+  COHORT_FAILPOINT("training.compute.rank" + std::to_string(options_.rank));
+  if (kind == StepKind::kProbe) {
+    probe(batch, sums);
+  } else {
+    gradients_of(batch, samples_of_all, sums);
   }
-  {
-    const StopWatch watch(times.compute_seconds);
-    if (kind == StepKind::kProbe) {
-      probe(batch, sums);
-    } else {
-      gradients_of(batch, samples_of_all, sums);
-    }
-    synchronize(options_.device);
-  }
-  const double updated_before = replica_.update_seconds();
-  const ExchangeWatch watch(options_.pauses);
+  computing_.end();
+
+  const double paused_before_update = seconds_of(options_.pauses);
+  exchanging_.begin();
   method_.update(replica_, info_);
-  synchronize(options_.device);
-  const double both = watch.seconds();
-  const double update =
-      options_.device.is_cpu() ? replica_.update_seconds() - updated_before : both;
-  times.update_seconds += update;
-  times.exchange_seconds += both - update;
+  exchanging_.end();
+  paused_ += seconds_of(options_.pauses) - paused_before_update;
+  idle_.begin();
 }
 
 // Only looked at, not learnt from.
 void TrainingStep::probe(const BatchTensors& batch, ClassificationSums& sums) {
   const c10::NoGradGuard no_grad;
   seed_dropout();
+  replica_.refresh_copies();
   const at::Tensor logits = model_.forward(batch.inputs);
   const at::Tensor loss =
       classification_loss(model_, logits, batch.labels, options_.label_smoothing);
@@ -96,6 +95,24 @@ void TrainingStep::gradients_of(const BatchTensors& batch, std::int64_t samples_
                                 ClassificationSums& sums) {
   seed_dropout();
   replica_.begin_step();
+  if (options_.device.is_cpu()) {
+    passes_of(batch, samples_of_all, &sums);
+  } else {
+    // What a recurrent model carries on is new in every step.
+    const bool repeats = recorder_ && !model_.carried().defined();
+    const at::Tensor of_step =
+        repeats ? recorder_->run(batch, samples_of_all) : passes_of(batch, samples_of_all, nullptr);
+    if (of_step.defined()) {
+      sums.add(of_step);
+      unread_.emplace_back(info_, repeats ? of_step.clone() : of_step);
+    }
+  }
+  replica_.announce_gradients();
+}
+
+// Returns sums_on_device(), or, with `sums`, adds to them. Undefined: of no samples.
+at::Tensor TrainingStep::passes_of(const BatchTensors& batch, std::int64_t samples_of_all,
+                                   ClassificationSums* sums) {
   const std::int64_t samples = batch.labels.size(0);
   const std::int64_t pass_samples =
       options_.pass_samples > 0 ? options_.pass_samples : std::max<std::int64_t>(1, samples);
@@ -106,6 +123,7 @@ void TrainingStep::gradients_of(const BatchTensors& batch, std::int64_t samples_
   // mean. Exactly 1 but for an epoch's last batch.
   const double weight = static_cast<double>(samples * options_.workers) /
                         static_cast<double>(std::max<std::int64_t>(1, samples_of_all));
+  at::Tensor all;
   for (std::int64_t pass = 0; pass < passes; ++pass) {
     replica_.begin_pass(pass + 1 == passes);
     const std::int64_t begin = std::min(pass * pass_samples, samples);
@@ -115,25 +133,31 @@ void TrainingStep::gradients_of(const BatchTensors& batch, std::int64_t samples_
                                                          batch.labels.narrow(0, begin, size)};
     if (size == 0) {
       empty_pass(part);
-    } else {
-      one_pass(part, weight * (static_cast<double>(size) / static_cast<double>(samples)), sums);
+      continue;
     }
+    const double share = weight * (static_cast<double>(size) / static_cast<double>(samples));
+    const at::Tensor of_pass = one_pass(part, share, sums);
+    all = all.defined() ? all.add(of_pass) : of_pass;
   }
-  replica_.finish_backward();
+  replica_.collect_gradients();
+  return all;
 }
 
-void TrainingStep::one_pass(const BatchTensors& batch, double share, ClassificationSums& sums) {
+at::Tensor TrainingStep::one_pass(const BatchTensors& batch, double share,
+                                  ClassificationSums* sums) {
   const at::Tensor logits = model_.forward(batch.inputs);
   const at::Tensor loss =
       classification_loss(model_, logits, batch.labels, options_.label_smoothing);
-  if (options_.device.is_cpu()) {
+  at::Tensor on_device;
+  if (sums != nullptr) {
     check_loss(loss.item<double>(), info_);
+    sums->add(loss, logits, batch.labels);
   } else {
-    unread_.emplace_back(info_, loss.detach());
+    on_device = sums_on_device(loss, logits, batch.labels);
   }
-  sums.add(loss, logits, batch.labels);
   // The gradient of the whole batch's mean is the share-weighted sum over its parts.
   (share == 1.0 ? loss : loss.mul(share)).backward();
+  return on_device;
 }
 
 void TrainingStep::empty_pass(const BatchTensors& batch) {
@@ -143,9 +167,24 @@ void TrainingStep::empty_pass(const BatchTensors& batch) {
   sum.mul(0.0).backward();
 }
 
-void TrainingStep::check_losses() {
-  for (const auto& [info, loss] : unread_) check_loss(loss.item<double>(), info);
-  unread_.clear();
+StepTimes TrainingStep::finish() {
+  if (!unread_.empty()) {
+    const c10::NoGradGuard no_grad;
+    std::vector<at::Tensor> sums;
+    for (const auto& [info, of_step] : unread_) sums.push_back(of_step);
+    const at::Tensor host = at::stack(sums).cpu();
+    const auto steps = std::exchange(unread_, {});
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      check_loss(host[static_cast<std::int64_t>(i)][0].item<double>(), steps[i].first);
+    }
+  }
+  StepTimes times;
+  times.data_seconds = std::min(idle_.take(), std::exchange(waited_, 0.0));
+  times.compute_seconds = computing_.take();
+  times.update_seconds = replica_.take_update_seconds();
+  const double both = exchanging_.take() - std::exchange(paused_, 0.0);
+  times.exchange_seconds = std::max(0.0, both - times.update_seconds);
+  return times;
 }
 
 void TrainingStep::check_loss(double loss, const StepInfo& info) const {

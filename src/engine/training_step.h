@@ -1,13 +1,21 @@
 // One optimizer step on one batch: forward, loss, backward, exchange, update, with the time of
 // each. The trainer and the step benchmark run the same code.
 //
+// A GPU is not waited for: it may be at an earlier step while the next ones are given to it.
+//
 // Used from the thread that trains the replica.
 #pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "core/types.h"
 #include "engine/batch_tensors.h"
 #include "engine/classification.h"
 #include "engine/pause_clock.h"
+#include "engine/step_recorder.h"
+#include "methods/device_timer.h"
 #include "methods/replica.h"
 #include "methods/update_method.h"
 #include "models/model.h"
@@ -15,7 +23,7 @@
 namespace cohort {
 
 struct StepTimes {
-  double data_seconds = 0;      // waiting for the batch
+  double data_seconds = 0;      // waiting for the batch (of a GPU: while it had nothing to do)
   double compute_seconds = 0;   // forward and backward
   double exchange_seconds = 0;  // what the method needed besides the optimizer
   double update_seconds = 0;    // the optimizer
@@ -40,6 +48,7 @@ struct TrainingStepOptions {
   std::int64_t pass_samples = 0;  // samples in one forward pass; 0: the whole batch
   std::int64_t passes = 1;        // that a whole batch takes
   at::Device device = at::kCPU;
+  bool record = false;  // repeat the passes from a recording where the device can
   // Of workers of this process that make this one wait; null: none does.
   const PauseClock* pauses = nullptr;
 };
@@ -53,21 +62,24 @@ class TrainingStep {
   TrainingStep& operator=(const TrainingStep&) = delete;
 
   // One step on this worker's part of a batch, which may be empty; `samples_of_all` is the whole
-  // batch's size. Adds to `sums` and `times`. Throws RunError if the loss is not finite; the
-  // parameters are then those before the step. (On a device, where reading every loss would slow it
-  // down, this is found out by check_losses().)
+  // batch's size, `waited` how many seconds the batch was waited for. Adds to `sums`. Throws
+  // RunError if the loss is not finite; the parameters are then those before the step. (On a GPU,
+  // where reading every loss would slow it down, this is found out by finish().)
   void run(const BatchTensors& batch, std::int64_t samples_of_all, const StepInfo& info,
-           ClassificationSums& sums, StepTimes& times);
+           ClassificationSums& sums, double waited = 0);
 
-  // Reads the losses that run() left on the device. Throws RunError naming the first bad step.
-  void check_losses();
+  // Waits until the steps up to now are done and returns their times, of those since the last call.
+  // Throws RunError naming the first step whose loss is not finite.
+  StepTimes finish();
 
  private:
   void gradients_of(const BatchTensors& batch, std::int64_t samples_of_all,
                     ClassificationSums& sums);
+  at::Tensor passes_of(const BatchTensors& batch, std::int64_t samples_of_all,
+                       ClassificationSums* sums);
   void probe(const BatchTensors& batch, ClassificationSums& sums);
   void seed_dropout();
-  void one_pass(const BatchTensors& batch, double share, ClassificationSums& sums);
+  at::Tensor one_pass(const BatchTensors& batch, double share, ClassificationSums* sums);
   void empty_pass(const BatchTensors& batch);
   void check_loss(double loss, const StepInfo& info) const;
 
@@ -76,7 +88,13 @@ class TrainingStep {
   UpdateMethod& method_;
   TrainingStepOptions options_;
   StepInfo info_;                                        // of the step under way
-  std::vector<std::pair<StepInfo, at::Tensor>> unread_;  // losses still on the device
+  std::vector<std::pair<StepInfo, at::Tensor>> unread_;  // sums still on the device
+  std::unique_ptr<StepRecorder> recorder_;               // null: every step is given anew
+  DeviceTimer idle_;                                     // between the steps
+  DeviceTimer computing_;
+  DeviceTimer exchanging_;  // and updating
+  double waited_ = 0;
+  double paused_ = 0;  // while exchanging, by other workers
 };
 
 }  // namespace cohort

@@ -18,7 +18,9 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/checkpointing.h"
+#include "engine/device.h"
 #include "methods/bucket_exchange.h"
+#include "methods/device_work.h"
 #include "methods/server_access.h"
 #include "methods/server_log.h"
 #include "methods/settings.h"
@@ -206,6 +208,10 @@ void check_workers(const RunConfig& config, const DataSplits& data, int workers,
     const WorkerPlace place{rank, workers, rank};
     const at::Device device = worker_device(config, place);
     // libtorch runs the backward passes of one process on one thread a GPU, one after another.
+    if (device.is_cpu() && config.precision != "fp32") {
+      throw ConfigError("--precision " + config.precision +
+                        " is for GPUs: give --device cuda as well, or leave it out");
+    }
     const bool here = rank >= local.begin && rank < local.end();
     if (here && device.is_cuda() && !gpus.insert(device.index()).second &&
         config.batch_norm == "synchronised") {
@@ -295,10 +301,12 @@ void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Me
                  const WorkerSetup& setup, const std::function<void(Worker&)>& body,
                  const std::function<void(const std::string&)>& stuck) {
   constexpr std::chrono::seconds kGrace(10);
+  choose_arithmetic(config.precision != "fp32");
   Endings endings(members.size());
   const auto run = [&](std::size_t index) {
     at::set_num_threads(static_cast<int>(config.threads));  // every thread's own setting
     Membership& member = members[index];
+    const DeviceStream stream(worker_device(config, place_of(member)));
     const auto build = [&] { return std::make_unique<Worker>(config, data, member, setup); };
     endings.ended(index, run_one(member, setup, build, body));
   };

@@ -62,8 +62,7 @@ TEST(Checkpointing, CarriesEverythingBetweenMemoryLayouts) {
     for (SmallTraining* training : {&source, &target}) {
       TrainingStep step(*training->model, training->replica, *training->method, {});
       ClassificationSums sums;
-      StepTimes times;
-      step.run(batch, batch.labels.size(0), {5, 0.05}, sums, times);
+      step.run(batch, batch.labels.size(0), {5, 0.05}, sums);
     }
     const auto expected = weights_of(*source.model);
     for (const auto& [name, value] : weights_of(*target.model)) {

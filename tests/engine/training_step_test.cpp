@@ -24,8 +24,7 @@ at::Tensor after_steps(const BatchTensors& batch, std::int64_t accumulate,
   TrainingStep step(model, replica, *method,
                     {.pass_samples = (batch.labels.size(0) + accumulate - 1) / accumulate});
   ClassificationSums sums;
-  StepTimes times;
-  for (const Step number : steps) step.run(batch, batch.labels.size(0), {number, 0.1}, sums, times);
+  for (const Step number : steps) step.run(batch, batch.labels.size(0), {number, 0.1}, sums);
   EXPECT_EQ(sums.values().samples, batch.labels.size(0) * static_cast<std::int64_t>(steps.size()));
   return replica.parameters().clone();
 }
@@ -59,12 +58,11 @@ TEST(TrainingStep, LearnsNothingFromAProbeButItsLoss) {
   Prober prober;
   TrainingStep step(model, replica, prober, {});
   ClassificationSums sums;
-  StepTimes times;
-  step.run(batch, 24, {0, 0.1}, sums, times);
+  step.run(batch, 24, {0, 0.1}, sums);
   const at::Tensor trained = replica.parameters().clone();
   const int ranges = prober.ranges;
   ClassificationSums probed;
-  step.run(batch, 24, {1, 0.1}, probed, times);
+  step.run(batch, 24, {1, 0.1}, probed);
   EXPECT_TRUE(replica.parameters().equal(trained));
   EXPECT_EQ(prober.ranges, ranges);
   ASSERT_EQ(prober.losses.size(), 2U);
@@ -107,8 +105,7 @@ TEST(TrainingStep, ReportsTheMeanLossOfTheWholeBatch) {
   const auto method = methods().make("local", MethodOptions{});
   TrainingStep step(model, replica, *method, {.pass_samples = 3});
   ClassificationSums sums;
-  StepTimes times;
-  step.run(batch, batch.labels.size(0), {0, 0.1}, sums, times);
+  step.run(batch, batch.labels.size(0), {0, 0.1}, sums);
   EXPECT_NEAR(sums.values().loss / 23, expected, 1e-5);
 }
 
@@ -126,8 +123,7 @@ TEST(TrainingStep, DropsTheSameUnitsAtTheSameStepWhateverCameBefore) {
   TrainingStep step(model, replica, *method, {});
   at::empty({99}).normal_(0, 1, model.store().generator());
   ClassificationSums sums;
-  StepTimes times;
-  step.run(batch, batch.labels.size(0), {5, 0.1}, sums, times);
+  step.run(batch, batch.labels.size(0), {5, 0.1}, sums);
   EXPECT_TRUE(replica.parameters().equal(after_steps<NoisyModel>(batch, 1, {5})));
 }
 
@@ -140,8 +136,7 @@ TEST(TrainingStep, DropsOtherUnitsOnOtherRanksAndSeeds) {
     const auto method = methods().make("local", MethodOptions{});
     TrainingStep step(model, replica, *method, {.seed = seed, .rank = rank});
     ClassificationSums sums;
-    StepTimes times;
-    step.run(batch, batch.labels.size(0), {0, 0.1}, sums, times);
+    step.run(batch, batch.labels.size(0), {0, 0.1}, sums);
     return replica.parameters().clone();
   };
   EXPECT_FALSE(with(1, 0).equal(with(1, 1)));
@@ -160,9 +155,8 @@ TEST(TrainingStep, StopsAtALossThatIsNoNumberAndKeepsTheParameters) {
                       {.pass_samples = (batch.labels.size(0) + accumulate - 1) / accumulate});
     const at::Tensor before = replica.parameters().clone();
     ClassificationSums sums;
-    StepTimes times;
     try {
-      step.run(batch, batch.labels.size(0), {42, 0.125}, sums, times);
+      step.run(batch, batch.labels.size(0), {42, 0.125}, sums);
       FAIL() << "no error";
     } catch (const RunError& error) {
       EXPECT_THAT(error.what(), HasSubstr("step 42"));
@@ -182,9 +176,9 @@ TEST(TrainingStep, MeasuresEveryPartOfAStep) {
   const auto method = methods().make("local", MethodOptions{});
   TrainingStep step(model, replica, *method, {});
   ClassificationSums sums;
-  StepTimes times;
   const Clock::time_point start = Clock::now();
-  step.run(batch, batch.labels.size(0), {0, 0.1}, sums, times);
+  step.run(batch, batch.labels.size(0), {0, 0.1}, sums);
+  const StepTimes times = step.finish();
   const double wall = seconds_between(start, Clock::now());
   EXPECT_GT(times.compute_seconds, 0);
   EXPECT_GT(times.update_seconds, 0);

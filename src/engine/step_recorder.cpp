@@ -1,0 +1,48 @@
+#include "engine/step_recorder.h"
+
+#include <utility>
+
+#include "methods/device_work.h"
+
+namespace cohort {
+namespace {
+
+// Steps that are not recorded at first: libraries choose their algorithms and allocate in them.
+constexpr int kStepsBefore = 3;
+
+}  // namespace
+
+struct StepRecorder::Recording {
+  Look look;
+  BatchTensors batch;  // what is repeated reads
+  at::Tensor result;   // and writes
+  DeviceGraph graph;
+};
+
+StepRecorder::StepRecorder(at::Generator generator, Passes passes)
+    : generator_(std::move(generator)), passes_(std::move(passes)) {}
+StepRecorder::~StepRecorder() = default;
+
+at::Tensor StepRecorder::run(const BatchTensors& batch, std::int64_t samples_of_all) {
+  const Look look{batch.inputs.sizes().vec(), batch.labels.sizes().vec(), samples_of_all};
+  if (recording_ && look == recording_->look) {
+    recording_->batch.inputs.copy_(batch.inputs);
+    recording_->batch.labels.copy_(batch.labels);
+    recording_->graph.replay();
+    return recording_->result;
+  }
+  alike_ = look == last_ ? alike_ + 1 : 1;
+  last_ = look;
+  // An epoch's last batch looks different, but one recording is enough.
+  if (recording_ || alike_ <= kStepsBefore) return passes_(batch, samples_of_all);
+  auto recording = std::make_unique<Recording>();
+  recording->look = look;
+  recording->batch = {batch.inputs.clone(), batch.labels.clone()};
+  recording->graph.record(generator_,
+                          [&] { recording->result = passes_(recording->batch, samples_of_all); });
+  recording->graph.replay();
+  recording_ = std::move(recording);
+  return recording_->result;
+}
+
+}  // namespace cohort
