@@ -5,11 +5,12 @@
 #   make bench    set up, build, measure one training step of a few models
 #   make format   clang-format on all sources        make lint   clang-tidy on all sources
 #   make asan tsan fuzz   the tests under a sanitizer; the fuzz targets
+#   make test-gpu   the tests of what needs a GPU, with the libtorch of the installed PyTorch
 #   make clean
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test dev asan tsan fuzz bench format check-format lint clean
+.PHONY: help setup build demo test test-gpu dev asan tsan fuzz bench format check-format lint clean
 
 JOBS ?= $(shell nproc)
 # Most tests wait most of the time.
@@ -50,6 +51,12 @@ tsan fuzz: setup-test
 	ctest --preset $@ -j $(TEST_JOBS)
 
 test: dev tsan fuzz
+
+TORCH_PREFIX ?= $(shell python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')
+test-gpu:
+	cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=$(TORCH_PREFIX)
+	cmake --build build/gpu -j $(JOBS) --target gpu_test
+	ctest --test-dir build/gpu -L gpu --output-on-failure --no-tests=error
 
 bench: build
 	$(COHORT) bench step --model mlp-4096 --batch 64 --threads 1

@@ -1,0 +1,148 @@
+// Whole runs on a GPU: beside the CPU, recorded beside given anew, interrupted beside calm.
+#include <gtest/gtest.h>
+#include <torch/cuda.h>
+
+#include <cmath>
+
+#include "engine/worker_runs.h"
+
+namespace cohort::test {
+namespace {
+
+RunConfig gpu_run(const std::string& model = "resnet20") {
+  RunConfig config;
+  config.model = model;
+  config.data = "synthetic";
+  config.synthetic_shape = "3x16x16";
+  config.train_size = 200;  // an epoch of six batches of 32 and one of 8
+  config.test_size = 64;
+  config.method = "local";
+  config.workers = 1;
+  config.batch = 32;
+  config.threads = 1;
+  config.lr = 0.01;
+  config.momentum = 0.9;
+  config.weight_decay = 1e-4;
+  config.schedule = "cosine";
+  config.iterations = 21;
+  config.eval_every = 1;
+  config.eval_batch = 32;
+  config.record_every = 5;
+  config.device = "cuda";
+  return config;
+}
+
+double last_loss(const RunResult& result) { return result.records.back().loss; }
+
+class OnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!torch::cuda::is_available()) GTEST_SKIP() << "needs a GPU";
+  }
+};
+
+TEST_F(OnGpu, TrainsAsOnTheCpu) {
+  RunConfig config = gpu_run();
+  const RunResult gpu = run_group(config);
+  config.device = "cpu";
+  const RunResult cpu = run_group(config);
+  ASSERT_EQ(gpu.records.size(), cpu.records.size());
+  EXPECT_NEAR(gpu.records.front().loss, cpu.records.front().loss, 1e-3);
+  EXPECT_NEAR(last_loss(gpu), last_loss(cpu), 0.02);
+  for (std::size_t i = 0; i < gpu.records.size(); ++i) {
+    EXPECT_EQ(gpu.records[i].samples, cpu.records[i].samples);
+    EXPECT_GT(gpu.records[i].compute_seconds, 0);
+    EXPECT_GT(gpu.records[i].update_seconds, 0);
+  }
+}
+
+// The sums of a backward pass may be added in another order from run to run, so the bits of two
+// recorded runs differ no more than those of two runs without a recording.
+TEST_F(OnGpu, RecordedStepsAreTheSteps) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    RunConfig config = gpu_run();
+    config.precision = precision;
+    const RunResult recorded = run_group(config);
+    config.graph = false;
+    const RunResult anew = run_group(config);
+    const RunResult again = run_group(config);
+    const double noise = distance(anew.parameters[0], again.parameters[0]);
+    EXPECT_LE(distance(recorded.parameters[0], anew.parameters[0]), 3 * noise + 1e-6) << precision;
+    EXPECT_NEAR(last_loss(recorded), last_loss(anew), 1e-3 + 0.02 * (noise > 0)) << precision;
+  }
+}
+
+TEST_F(OnGpu, DropoutOfARecordedStepIsDrawnAnew) {
+  RunConfig config = gpu_run("vgg11");
+  config.synthetic_shape = "3x32x32";
+  config.dropout = 0.5;
+  config.lr = 0;  // only dropout changes the loss
+  config.schedule = "constant";
+  config.train_size = 32;
+  config.record_every = 1;
+  const RunResult recorded = run_group(config);
+  config.graph = false;
+  const RunResult anew = run_group(config);
+  ASSERT_EQ(recorded.records.size(), anew.records.size());
+  for (std::size_t i = 1; i < recorded.records.size(); ++i) {
+    EXPECT_NE(recorded.records[i].loss, recorded.records[i - 1].loss) << i;
+    EXPECT_NEAR(recorded.records[i].loss, anew.records[i].loss, 1e-5) << i;
+  }
+}
+
+TEST_F(OnGpu, LowerPrecisionsLearnAsWell) {
+  RunConfig config = gpu_run();
+  config.iterations = 70;
+  const RunResult full = run_group(config);
+  for (const char* precision : {"tf32", "bf16"}) {
+    config.precision = precision;
+    const RunResult lower = run_group(config);
+    EXPECT_EQ(lower.parameters[0].scalar_type(), at::kFloat);
+    EXPECT_NEAR(last_loss(lower), last_loss(full), 0.25) << precision;
+    EXPECT_NEAR(lower.evaluations.back().loss, full.evaluations.back().loss, 0.5) << precision;
+  }
+}
+
+TEST_F(OnGpu, GoesOnFromACheckpointBetweenRecordedSteps) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    RunConfig config = gpu_run();
+    config.precision = precision;
+    config.checkpoint_every = 7;
+    const RunResult calm = run_group(config);
+    TemporaryFolder folder;
+    CheckpointStore store(folder / "run", 3);
+    std::atomic<bool> stop = false;
+    run_group(config,
+              {.store = &store, .on_step = [&](Step done) { stop = done >= 11; }, .stop = &stop});
+    const RunResult resumed = run_group(config, {.store = &store, .resume = true});
+    EXPECT_EQ(resumed.outcomes[0].steps, 21);
+    EXPECT_NEAR(last_loss(resumed), last_loss(calm), 0.05) << precision;
+  }
+}
+
+TEST_F(OnGpu, WorkersThatShareItKeepInStep) {
+  for (const char* method : {"all-reduce", "choco"}) {
+    RunConfig config = gpu_run();
+    config.method = method;
+    config.workers = 4;
+    config.precision = "bf16";
+    const RunResult result = run_group(config);
+    EXPECT_TRUE(std::isfinite(last_loss(result))) << method;
+    if (config.method == "all-reduce") expect_equal_replicas(result);
+  }
+}
+
+TEST_F(OnGpu, ALossThatIsNoNumberNamesItsStep) {
+  RunConfig config = gpu_run();
+  config.lr = 1e30;
+  try {
+    run_group(config);
+    FAIL() << "it went on";
+  } catch (const RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("training has diverged"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace cohort::test
