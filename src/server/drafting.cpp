@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "server/numbers.h"
-#include "server/planted.h"
 #include "server/server_state.h"
 #include "server/wire_format.h"
 
@@ -54,13 +53,12 @@ std::vector<Rank> ParameterServer::State::drafters(const Member& member) const {
 // Of two that push at once one would be sent its values in vain.
 bool ParameterServer::State::others_push(Rank worker) const {
   return std::any_of(members->all().begin(), members->all().end(), [&](const Member& other) {
-    return other.worker != worker && other.push.arrived > 0 && !COHORT_PLANTED(kStaleDraft);
+    return other.worker != worker && other.push.arrived > 0;
   });
 }
 
 bool ParameterServer::State::draft_holds() const {
-  if (!draft) return false;
-  if (draft->version != model->version() && !COHORT_PLANTED(kStaleDraft)) return false;
+  if (!draft || draft->version != model->version()) return false;
   return std::all_of(draft->parts.begin(), draft->parts.end(), [&](const Draft::Part& part) {
     const Member& member = members->at(part.worker);
     return member.live() && member.incarnation == part.incarnation &&
@@ -145,11 +143,9 @@ bool ParameterServer::State::adopt_draft(const std::vector<Rank>& ranks) {
       std::equal(ranks.begin(), ranks.end(), draft->parts.begin(), draft->parts.end(),
                  [](Rank rank, const Draft::Part& part) { return rank == part.worker; });
   while (fits && draft && model->drafted() < static_cast<std::size_t>(spec->size)) extend_draft();
-  if (!fits || !draft) {
-    if (!COHORT_PLANTED(kStaleDraft)) draft.reset();
-    return false;
-  }
+  const bool adopted = fits && draft;
   draft.reset();
+  if (!adopted) return false;
   send_the_rest();  // of the copy that is the model now
   ports.version_changes();
   model->adopt_draft();

@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "server/numbers.h"
-#include "server/planted.h"
 #include "server/server_state.h"
 #include "server/wire_format.h"
 
@@ -143,7 +142,7 @@ void ParameterServer::State::return_with(ConnectionId connection, Member& member
                                          const FrameHeader& header) {
   const bool known = header.incarnation == member.incarnation &&
                      (member.live() || member.presence == Presence::kLeft);
-  if (!known && !COHORT_PLANTED(kNoFencing)) {
+  if (!known) {
     ++counters.fenced;
     count_lost(member, header);
     FrameHeader fenced{.type = static_cast<FrameType>(ServerFrame::kFenced)};
@@ -219,16 +218,11 @@ void ParameterServer::State::examine_held() {
 }
 
 void ParameterServer::State::join_anew(ConnectionId connection, Member& member) {
-  if (member.connection && member.connection != connection && !COHORT_PLANTED(kNoFencing)) {
+  if (member.connection && member.connection != connection) {
     forget(*member.connection, "replaced by a new process");
   }
   does_not_repeat(member);
-  if (COHORT_PLANTED(kSequenceRestarts) && member.incarnation != 0) {
-    member.push.clear();
-    member.pull.reset();
-  } else {
-    member.renew(member.incarnation + 1);
-  }
+  member.renew(member.incarnation + 1);
   stay();
   member.presence = Presence::kJoining;
   examine_losses();

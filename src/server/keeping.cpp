@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "server/planted.h"
 #include "server/server_state.h"
 #include "server/wire_format.h"
 #include "storage/json.h"
@@ -143,7 +142,6 @@ void ParameterServer::State::make_snapshot() {
     persisting->rows.push_back({.incarnation = member.incarnation, .applied = member.applied});
   }
   ports.persist(std::move(snapshot));
-  if (COHORT_PLANTED(kAckBeforeApply)) move_watermarks(*persisting);
 }
 
 std::string ParameterServer::State::state_text() const {

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "server/planted.h"
 #include "server/server_state.h"
 
 namespace cohort {
@@ -74,9 +73,7 @@ void ParameterServer::State::evict(Member& member, const std::string& why) {
   member.pull.reset();
   member.pulled.clear();
   changed = true;
-  if (member.connection && !COHORT_PLANTED(kNoFencing)) {
-    forget(*member.connection, why);
-  }
+  if (member.connection) forget(*member.connection, why);
   examine_losses();
   examine_rounds();
   examine_pulls();

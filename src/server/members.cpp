@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/text.h"
-#include "server/planted.h"
 
 namespace cohort {
 
@@ -48,10 +47,7 @@ int Members::count(Member::Presence presence) const {
 std::optional<std::uint64_t> Members::min_clock(Rank without) const {
   std::optional<std::uint64_t> smallest;
   for (const Member& member : members_) {
-    const bool counts =
-        (member.live() && !member.done()) ||
-        (COHORT_PLANTED(kDeadPinsClock) && member.presence == Member::Presence::kEvicted);
-    if (!counts || member.worker == without) continue;
+    if (!member.live() || member.done() || member.worker == without) continue;
     smallest = std::min(smallest.value_or(member.clock), member.clock);
   }
   return smallest;

@@ -2,7 +2,6 @@
 
 #include "core/error.h"
 #include "core/random.h"
-#include "server/planted.h"
 #include "server/server_state.h"
 
 namespace cohort {
@@ -29,7 +28,7 @@ Member* ParameterServer::State::member_of(ConnectionId connection, const FrameHe
                     " sent a frame before it had joined");
   }
   Member& member = members->at(found->second.worker);
-  if (header.incarnation != member.incarnation && !COHORT_PLANTED(kNoFencing)) {
+  if (header.incarnation != member.incarnation) {
     ++counters.fenced;
     found->second.joined = false;
     FrameHeader fenced{.type = static_cast<FrameType>(ServerFrame::kFenced)};
@@ -186,7 +185,6 @@ void ParameterServer::on_tick(Deadline now) {
   State& state = *state_;
   state.note_time(now);
   if (state.members) {
-    if (COHORT_PLANTED(kAckBeforeApply)) state.apply_deferred();
     state.evict_silent();
     state.examine_held();
     state.examine_restart();

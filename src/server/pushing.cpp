@@ -3,7 +3,6 @@
 
 #include "core/error.h"
 #include "server/numbers.h"
-#include "server/planted.h"
 #include "server/server_state.h"
 #include "server/wire_format.h"
 
@@ -35,9 +34,8 @@ bool ParameterServer::State::expects(const Member& member, const FrameHeader& he
                                      std::size_t bytes) const {
   const auto size = static_cast<std::uint64_t>(spec->size);
   const StagedPush& push = member.push;
-  const bool again = COHORT_PLANTED(kNoDedup) && header.sequence <= member.applied;
   if (member.presence != Presence::kPresent || !initialized || push.whole) return false;
-  if (header.sequence != member.applied + 1 && !again) return false;
+  if (header.sequence != member.applied + 1) return false;
   if (push.arrived > 0 && (push.sequence != header.sequence || push.detail != header.detail)) {
     return false;
   }
@@ -50,7 +48,7 @@ void ParameterServer::State::on_push(Member& member, const FrameHeader& header,
                                      std::span<const std::byte> payload) {
   StagedPush& push = member.push;
   if (header.sequence == 0) throw broken(member, "sent a push without a number");
-  if (header.sequence <= member.applied && !COHORT_PLANTED(kNoDedup)) {
+  if (header.sequence <= member.applied) {
     if (!is_last(header, payload.size(), *spec)) return;
     ++counters.duplicates;
     if (header.sequence == member.applied) send_answer(member);
@@ -96,11 +94,6 @@ void ParameterServer::State::push_is_whole(Member& member) {
                     .reason = "the gradient holds numbers that are not finite"});
   } else if (spec->mode == ServerMode::kSync) {
     offer_to_round(member);
-  } else if (COHORT_PLANTED(kAckBeforeApply)) {
-    const std::uint64_t base = member.push.base;
-    answer(member, {});
-    member.push.base = base;
-    member.push.whole = true;
   } else {
     apply_at_once(member);
   }
@@ -123,14 +116,6 @@ void ParameterServer::State::offer_to_round(Member& member) {
     return;
   }
   push.whole = true;
-  if (COHORT_PLANTED(kAckBeforeApply) && !recovering) {
-    member.answer = {.kind = PushAnswer::Kind::kApplied,
-                     .staleness = 0,
-                     .workers = {member.worker},
-                     .reason = {}};
-    member.applied = push.sequence;
-    send_answer(member);
-  }
 }
 
 void ParameterServer::State::apply_at_once(Member& member) {
@@ -154,20 +139,6 @@ void ParameterServer::State::apply_at_once(Member& member) {
   ++member.progress;
   answer(member,
          {.kind = PushAnswer::Kind::kApplied, .staleness = staleness, .workers = {}, .reason = {}});
-}
-
-void ParameterServer::State::apply_deferred() {
-  if (spec->mode == ServerMode::kSync) return;
-  for (Member& member : members->all()) {
-    if (!member.push.whole) continue;
-    apply(member.push.gradients, 1.0);
-    ++counters.updates;
-    ++counters.pushes;
-    ++member.progress;
-    member.push.clear();
-    if (member.leaving) finish_leave(member);
-  }
-  examine_pulls();
 }
 
 // The push is dealt with: its number is used up, whatever became of it.

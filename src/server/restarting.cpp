@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "server/numbers.h"
-#include "server/planted.h"
 #include "server/server_state.h"
 
 namespace cohort {
@@ -86,8 +85,7 @@ ParameterServer::State::UnderWay ParameterServer::State::under_way(
       if (now - first >= kPatience) return UnderWay::kYes;
       found = UnderWay::kPerhaps;
     }
-    const bool may_wake =
-        member.presence == Presence::kEvicted && !COHORT_PLANTED(kRestartsBeneath);
+    const bool may_wake = member.presence == Presence::kEvicted;
     if (there || (may_wake && now - member.last_heard < kPatience)) found = UnderWay::kPerhaps;
   }
   return found;
@@ -113,7 +111,7 @@ void ParameterServer::State::examine_restart() {
       return connection.worker == 0 && now - connection.last_heard <= options.evict_after / 2;
     });
     // Without worker 0 there is no saying what of several servers is of one moment.
-    if (!first_came && !gone_on_without_first() && !COHORT_PLANTED(kGoesAhead)) return;
+    if (!first_came && !gone_on_without_first()) return;
     if (first_came) forget_job();
   }
   // Worker 0 first: its settings are the job's. Of a worker that has connected again, the latest.
@@ -142,7 +140,6 @@ void ParameterServer::State::forget_job() {
   for (const std::span<const float> memory : model->second_copy()) memory_changes(memory);
   incarnations.resize(std::max(incarnations.size(), members->all().size()));
   for (const Member& member : members->all()) {
-    if (COHORT_PLANTED(kRestartReuses)) continue;
     incarnations[static_cast<std::size_t>(member.worker)] = member.incarnation;
   }
   lineage = derive_seed(lineage, "restart", {}) | 1U;

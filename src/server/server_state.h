@@ -142,7 +142,6 @@ struct ParameterServer::State {
   void push_is_whole(Member& member);
   void offer_to_round(Member& member);
   void apply_at_once(Member& member);
-  void apply_deferred();  // only of a planted bug
   void answer(Member& member, PushAnswer answer);
   void send_answer(const Member& member);
   void examine_rounds();

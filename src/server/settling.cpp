@@ -4,7 +4,6 @@
 //
 // Nobody waits for a slower one: what it has not read yet is sent to it before it changes, and
 // where its connection does not take that, copied.
-#include "server/planted.h"
 #include "server/server_state.h"
 
 namespace cohort {
@@ -19,7 +18,6 @@ void ParameterServer::State::settle(std::uint64_t version, std::size_t count) {
   const std::size_t begin = model->settled(version);
   if (begin >= count) return;
   for (Member& other : members->all()) {
-    if (COHORT_PLANTED(kTornRead)) break;
     while (other.reading && other.reading->version < version && other.reading->place < count) {
       send_piece(other);
     }

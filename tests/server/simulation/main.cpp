@@ -19,31 +19,15 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
-#include "server/planted.h"
+#include "planted_bugs.h"
 #include "simulation/world.h"
 
 namespace cohort::simulation {
 namespace {
-
-struct NamedBug {
-  const char* name;
-  PlantedBug bug;
-};
-constexpr NamedBug kBugs[] = {
-    {"no-dedup", PlantedBug::kNoDedup},
-    {"ack-before-apply", PlantedBug::kAckBeforeApply},
-    {"no-fencing", PlantedBug::kNoFencing},
-    {"sequence-restarts", PlantedBug::kSequenceRestarts},
-    {"dead-pins-clock", PlantedBug::kDeadPinsClock},
-    {"stale-draft", PlantedBug::kStaleDraft},
-    {"restart-reuses", PlantedBug::kRestartReuses},
-    {"goes-ahead", PlantedBug::kGoesAhead},
-    {"restarts-beneath", PlantedBug::kRestartsBeneath},
-    {"torn-read", PlantedBug::kTornRead},
-};
 
 struct Totals {
   std::uint64_t schedules = 0;
@@ -94,7 +78,7 @@ Outcome run_one(Seed seed, std::FILE* trace) {
   return World(seed, trace).run();
 }
 
-Result run_many(Seed first, std::uint64_t count, int threads, PlantedBug bug) {
+Result run_many(Seed first, std::uint64_t count, int threads, std::string_view bug) {
   Result result;
   std::mutex mutex;  // guards result
   std::atomic<std::uint64_t> next = 0;
@@ -158,15 +142,15 @@ void print_failure(const Failure& failure, const std::string& bug) {
 
 int run_bugs(std::uint64_t count, int threads) {
   int missed = 0;
-  for (const NamedBug& each : kBugs) {
-    const Result result = run_many(1, count, threads, each.bug);
+  for (const char* const bug : kBugs) {
+    const Result result = run_many(1, count, threads, bug);
     if (!result.failure) {
       ++missed;
-      std::printf("%-18s not caught in %llu schedules\n", each.name,
+      std::printf("%-18s not caught in %llu schedules\n", bug,
                   static_cast<unsigned long long>(count));
       continue;
     }
-    std::printf("%-18s caught by schedule %llu: %s: %s\n", each.name,
+    std::printf("%-18s caught by schedule %llu: %s: %s\n", bug,
                 static_cast<unsigned long long>(result.failure->seed),
                 to_text(*result.failure->outcome.breach), result.failure->outcome.text.c_str());
   }
@@ -225,7 +209,7 @@ int run_seed(Seed seed, bool trace, const std::string& bug) {
 
 int usage(const std::string& problem) {
   std::string names;
-  for (const NamedBug& each : kBugs) names += std::string(" ") + each.name;
+  for (const char* const bug : kBugs) names += std::string(" ") + bug;
   std::fprintf(stderr,
                "%s\nserver_simulation --seeds FIRST COUNT | --seed N [--trace] | --twice N | "
                "--bugs COUNT  [--bug NAME] [--threads N]\nbugs:%s\n",
@@ -273,22 +257,18 @@ std::optional<Arguments> parse(const std::vector<std::string>& words) {
 int run(const std::vector<std::string>& words) {
   const auto arguments = parse(words);
   if (!arguments || arguments->what.empty()) return usage("what shall it do?");
-  const auto* named = std::find_if(std::begin(kBugs), std::end(kBugs), [&](const NamedBug& each) {
-    return arguments->bug == each.name;
-  });
-  if (!arguments->bug.empty() && named == std::end(kBugs)) return usage("no such bug");
-  const PlantedBug bug = arguments->bug.empty() ? PlantedBug::kNone : named->bug;
+  const std::string& bug = arguments->bug;
+  const bool known = std::find(std::begin(kBugs), std::end(kBugs), bug) != std::end(kBugs);
+  if (!bug.empty() && !known) return usage("no such bug");
   planted_bug = bug;
   if (arguments->what == "--bugs") return run_bugs(arguments->count, arguments->threads);
   if (arguments->what == "--survey") return run_survey(arguments->first, arguments->count);
   if (arguments->what == "--twice") return run_twice(arguments->first);
-  if (arguments->what == "--seed") {
-    return run_seed(arguments->first, arguments->trace, arguments->bug);
-  }
+  if (arguments->what == "--seed") return run_seed(arguments->first, arguments->trace, bug);
   const Result result = run_many(arguments->first, arguments->count, arguments->threads, bug);
   print_summary(result);
   if (!result.failure) return 0;
-  print_failure(*result.failure, arguments->bug);
+  print_failure(*result.failure, bug);
   return 1;
 }
 
