@@ -29,7 +29,7 @@ nlohmann::json to_json(const ServerReport& report, int index) {
   return {{"server", index},
           {"reason", report.reason},
           {"updates", counters.updates},
-          {"drafted", counters.drafted},
+          {"speculative", counters.speculative},
           {"pushes", counters.pushes},
           {"duplicates", counters.duplicates},
           {"dropped", counters.dropped},

@@ -19,7 +19,7 @@ void ShardClient::State::on_joined(std::span<const std::byte> payload) {
     broken("changed this worker's incarnation");
   }
   body = told;
-  if (push_fenced) settle_fenced_push();
+  if (push_fenced) resolve_fenced_push();
   fenced = 0;
   going_back = false;
   incarnation = told.incarnation;
@@ -60,14 +60,14 @@ void ShardClient::State::on_answer(ServerFrame type, const FrameHeader& header,
       given.reason.assign(reinterpret_cast<const char*>(payload.data()),
                           std::min<std::size_t>(payload.size(), 4096));
     }
-    settle_push(std::move(given), std::move(workers));
+    resolve_push(std::move(given), std::move(workers));
   }
   if (type == ServerFrame::kAck) trim(header.place);
   if (body.keeps_state && window.bytes() > options.window_bytes / 2) ask_for_snapshot();
   pump();
 }
 
-void ShardClient::State::settle_push(PushOutcome given, std::vector<Rank> workers) {
+void ShardClient::State::resolve_push(PushOutcome given, std::vector<Rank> workers) {
   answered = push.sequence;
   replayed = std::max(replayed, push.sequence);
   if (body.keeps_state && push.sequence > durable) {
@@ -96,7 +96,7 @@ void ShardClient::State::on_fenced() {
   send_join();
 }
 
-void ShardClient::State::settle_fenced_push() {
+void ShardClient::State::resolve_fenced_push() {
   outcome = PushOutcome{.kind = PushOutcome::Kind::kFenced, .staleness = 0, .reason = {}};
   if (push.sequence <= body.applied_before && body.in_model_before) {
     outcome->kind = PushOutcome::Kind::kApplied;
@@ -113,7 +113,7 @@ WireFormat ShardClient::State::format_of_pull() const {
 std::optional<std::int64_t> ShardClient::State::next_place(const FrameHeader& header) const {
   if (header.type == static_cast<FrameType>(ServerFrame::kEarlyValues)) {
     if (!push_open() || pull.which != 0) return std::nullopt;
-    if (header.place == 0) return 0;  // a new draft, if it is not the first
+    if (header.place == 0) return 0;  // a new speculative update, if it is not the first
     return header.detail == pull.version ? std::optional(pull.early) : std::nullopt;
   }
   if (push_open()) return std::nullopt;

@@ -60,7 +60,7 @@ struct ShardClient::State {
   void on_fenced();
   void on_progress(const FrameHeader& header, std::span<const std::byte> payload);
   void on_values(const FrameHeader& header, std::span<const std::byte> payload);
-  void settle_push(PushOutcome outcome, std::vector<Rank> workers);
+  void resolve_push(PushOutcome outcome, std::vector<Rank> workers);
   void trim(std::uint64_t durable);
   void on_early_values(const FrameHeader& header, std::span<const std::byte> payload);
   // Where the next values, or the next that come ahead of time, have to begin; nothing: none can.
@@ -71,7 +71,7 @@ struct ShardClient::State {
   WireFormat format_of_pull() const;
   bool unanswered() const { return push.sequence != 0 && !outcome; }
   bool push_open() const { return unanswered() && !push.withdrawn; }
-  void settle_fenced_push();
+  void resolve_fenced_push();
   [[noreturn]] void broken(const std::string& what) const;
 
   const ClientOptions options;

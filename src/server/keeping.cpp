@@ -74,7 +74,7 @@ void read_member(const json& object, Member& member) {
 json to_json(const ServerCounters& counters) {
   json staleness = json::array();
   for (const auto& [age, pushes] : counters.staleness) staleness.push_back({age, pushes});
-  return {{"updates", counters.updates}, {"drafted", counters.drafted},
+  return {{"updates", counters.updates}, {"speculative", counters.speculative},
           {"pushes", counters.pushes},   {"duplicates", counters.duplicates},
           {"dropped", counters.dropped}, {"rejected", counters.rejected},
           {"fenced", counters.fenced},   {"evictions", counters.evictions},
@@ -85,7 +85,7 @@ json to_json(const ServerCounters& counters) {
 ServerCounters counters_from(const json& object) {
   ServerCounters counters;
   counters.updates = object.at("updates").get<std::uint64_t>();
-  counters.drafted = object.value("drafted", std::uint64_t{0});  // not in older ones
+  counters.speculative = object.value("speculative", std::uint64_t{0});  // not in older ones
   counters.pushes = object.at("pushes").get<std::uint64_t>();
   counters.duplicates = object.at("duplicates").get<std::uint64_t>();
   counters.dropped = object.at("dropped").get<std::uint64_t>();
@@ -130,7 +130,7 @@ void ParameterServer::State::make_snapshot() {
   ServerSnapshot snapshot{
       .id = ++snapshot_id, .state = state_text(), .parameters = {}, .slots = {}};
   if (initialized || initialization.whole) {
-    settle();
+    materialize();
     const std::span<const float> values = model->parameters();
     snapshot.parameters.assign(values.begin(), values.end());
     for (std::size_t i = 0; i < model->slot_count(); ++i) {

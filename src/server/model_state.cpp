@@ -60,7 +60,7 @@ void ModelState::update(std::span<const float> gradients, std::size_t first, Upd
   }
 }
 
-void ModelState::apply(std::span<const float> gradients, double scale) {
+void ModelState::queue_update(std::span<const float> gradients, double scale) {
   COHORT_CHECK(gradients.size() == parameters_.size(), "a gradient of the arena's size");
   const UpdateScalars scale_and_rate = scalars(scale);
   ++version_;
@@ -69,7 +69,7 @@ void ModelState::apply(std::span<const float> gradients, double scale) {
       {.gradients = gradients, .scalars = scale_and_rate, .version = version_, .done = 0});
 }
 
-std::size_t ModelState::settled(std::uint64_t version) const {
+std::size_t ModelState::materialized(std::uint64_t version) const {
   std::size_t count = parameters_.size();
   for (const Pending& each : pending_) {
     if (each.version <= version) count = each.done;
@@ -77,7 +77,7 @@ std::size_t ModelState::settled(std::uint64_t version) const {
   return count;
 }
 
-void ModelState::settle(std::uint64_t version, std::size_t count) {
+void ModelState::materialize(std::uint64_t version, std::size_t count) {
   for (Pending& each : pending_) {
     if (each.version > version || each.done >= count) continue;
     const auto gradients = each.gradients.subspan(each.done, count - each.done);
@@ -119,24 +119,24 @@ UpdateBlock ModelState::block_of(std::span<float> parameters,
   return block;
 }
 
-bool ModelState::begin_draft(double scale) {
-  COHORT_CHECK(pending_.empty(), "a draft of a model that is settled");
-  if (draft_parameters_.empty()) {
+bool ModelState::begin_speculation(double scale) {
+  COHORT_CHECK(pending_.empty(), "speculation on a model that is materialized");
+  if (speculative_parameters_.empty()) {
     try {
       AlignedVector<float> parameters(parameters_.size());
       std::vector<AlignedVector<float>> slots;
       for (std::size_t i = 0; i < slots_.size(); ++i) slots.emplace_back(parameters_.size());
-      draft_parameters_.swap(parameters);
-      draft_slots_.swap(slots);
+      speculative_parameters_.swap(parameters);
+      speculative_slots_.swap(slots);
     } catch (const std::bad_alloc&) {
       return false;
     }
   }
-  drafting_ = {.gradients = {}, .scalars = scalars(scale)};
+  speculating_ = {.gradients = {}, .scalars = scalars(scale)};
   return true;
 }
 
-void ModelState::extend_draft(std::span<const float> gradients) {
+void ModelState::extend_speculation(std::span<const float> gradients) {
   const auto copied = [](const AlignedVector<float>& from, AlignedVector<float>& to,
                          std::size_t begin, std::size_t size) {
     const auto place = std::span(to).subspan(begin, size);
@@ -144,11 +144,11 @@ void ModelState::extend_draft(std::span<const float> gradients) {
     return place;
   };
   const auto place = [&](std::size_t begin, std::size_t size) {
-    UpdateBlock block{.parameters = copied(parameters_, draft_parameters_, begin, size),
+    UpdateBlock block{.parameters = copied(parameters_, speculative_parameters_, begin, size),
                       .gradients = {},
                       .slots = {}};
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      block.slots[i] = copied(slots_[i], draft_slots_[i], begin, size);
+      block.slots[i] = copied(slots_[i], speculative_slots_[i], begin, size);
     }
     return block;
   };
@@ -156,23 +156,23 @@ void ModelState::extend_draft(std::span<const float> gradients) {
   constexpr std::size_t kAtOnce = 16384;
   while (!gradients.empty()) {
     const auto now = gradients.first(std::min(kAtOnce, gradients.size()));
-    update(now, drafting_.done, drafting_.scalars, place);
-    drafting_.done += now.size();
+    update(now, speculating_.done, speculating_.scalars, place);
+    speculating_.done += now.size();
     gradients = gradients.subspan(now.size());
   }
 }
 
 std::vector<std::span<const float>> ModelState::second_copy() const {
-  std::vector<std::span<const float>> memory = {draft_parameters_};
-  memory.insert(memory.end(), draft_slots_.begin(), draft_slots_.end());
+  std::vector<std::span<const float>> memory = {speculative_parameters_};
+  memory.insert(memory.end(), speculative_slots_.begin(), speculative_slots_.end());
   return memory;
 }
 
-void ModelState::adopt_draft() {
-  COHORT_CHECK(drafting_.done == parameters_.size(), "a draft that is whole");
-  std::swap(parameters_, draft_parameters_);
-  std::swap(slots_, draft_slots_);
-  drafting_ = {};
+void ModelState::adopt_speculation() {
+  COHORT_CHECK(speculating_.done == parameters_.size(), "a speculative update that is whole");
+  std::swap(parameters_, speculative_parameters_);
+  std::swap(slots_, speculative_slots_);
+  speculating_ = {};
   ++version_;
 }
 

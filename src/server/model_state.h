@@ -1,12 +1,12 @@
 // A server's share of the model: parameters, the optimizer's vectors, and how they are updated.
 //
 // The memory of the arena is never given back: frames are received into it and sent out of it. It
-// is there twice once there has been a draft, and by turns the model's.
+// is there twice once there has been a speculative update, and by turns the model's.
 //
-// Updates take effect by and by: settle() brings the first elements up to a version, so that values
-// can be sent while they are warm, while those behind them are still of the version before, or of
-// one before that. Who reads the memory asks for the version that it wants, before or while others
-// ask for newer ones of what it has read.
+// Updates take effect by and by: materialize() brings the first elements up to a version, so that
+// values can be sent while they are warm, while those behind them are still of the version before,
+// or of one before that. Who reads the memory asks for the version that it wants, before or while
+// others ask for newer ones of what it has read.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class ModelState {
   // Zeros, of version 0. `spec` is sound and outlives it.
   explicit ModelState(const JobSpec& spec);
 
-  // As far as they are settled.
+  // As far as they are materialized.
   std::span<float> parameters() { return parameters_; }
   std::size_t slot_count() const { return slots_.size(); }
   std::span<float> slot(std::size_t index) { return slots_[index]; }
@@ -43,26 +43,26 @@ class ModelState {
   double lr() const;
 
   // One update by `gradients` times `scale`: a pass of the optimizer for each weight decay. The
-  // gradients stay as they are until it is settled.
-  void apply(std::span<const float> gradients, double scale);
+  // gradients stay as they are until it is materialized.
+  void queue_update(std::span<const float> gradients, double scale);
 
   // How many of the first elements are of that version, or of a newer one.
-  std::size_t settled(std::uint64_t version) const;
+  std::size_t materialized(std::uint64_t version) const;
   // Makes the first `count` elements those of that version, where they are older.
-  void settle(std::uint64_t version, std::size_t count);
+  void materialize(std::uint64_t version, std::size_t count);
   // The newest version that waits for what this memory holds.
   std::optional<std::uint64_t> waits_for(std::span<const float> gradients) const;
 
   // The same in a second copy, while the gradients come in: the model is what it was until
-  // adopt_draft(), and all of it settled. begin_draft() forgets the draft before; false: there is
-  // no memory for it.
-  bool begin_draft(double scale);
-  void extend_draft(std::span<const float> gradients);  // the next ones of the arena
-  std::size_t drafted() const { return drafting_.done; }
-  std::span<const float> draft() const {  // the parameters, as far as they are drafted
-    return std::span<const float>(draft_parameters_).first(drafting_.done);
+  // adopt_speculation(), and all of it materialized. begin_speculation() forgets the one before;
+  // false: there is no memory for it.
+  bool begin_speculation(double scale);
+  void extend_speculation(std::span<const float> gradients);  // the next ones of the arena
+  std::size_t speculated() const { return speculating_.done; }
+  std::span<const float> speculative_parameters() const {  // as far as speculated()
+    return std::span<const float>(speculative_parameters_).first(speculating_.done);
   }
-  void adopt_draft();  // which is whole
+  void adopt_speculation();  // which is whole
   // The memory that is not the model's now, but may have been.
   std::vector<std::span<const float>> second_copy() const;
 
@@ -89,9 +89,9 @@ class ModelState {
   AlignedVector<float> parameters_;
   std::vector<AlignedVector<float>> slots_;
   std::deque<Pending> pending_;  // the oldest first, each at most as far as the one before it
-  AlignedVector<float> draft_parameters_;  // empty until the first draft
-  std::vector<AlignedVector<float>> draft_slots_;
-  Pending drafting_;  // its gradients are not kept
+  AlignedVector<float> speculative_parameters_;  // empty until the first begin_speculation()
+  std::vector<AlignedVector<float>> speculative_slots_;
+  Pending speculating_;  // its gradients are not kept
   std::uint64_t version_ = 0;
 };
 

@@ -96,19 +96,19 @@ struct ServerOptions {
   // started again, for workers of a job that had ended.
   std::chrono::nanoseconds late_start = std::chrono::seconds(30);
   // Elements of an update that are computed, and sent, at a time while its gradients come in.
-  std::size_t draft_stretch = kPieceBytes / sizeof(float);
+  std::size_t speculation_stretch = kPieceBytes / sizeof(float);
   Seed seed = 0;  // for the lineage: another at every start
 };
 
 // Counted since the beginning of the job, crashes included.
 struct ServerCounters {
-  std::uint64_t updates = 0;     // made to the model
-  std::uint64_t drafted = 0;     // of these, computed while their gradients came in
-  std::uint64_t pushes = 0;      // that are in the model
-  std::uint64_t duplicates = 0;  // that were in it already
-  std::uint64_t dropped = 0;     // too late for their round
-  std::uint64_t rejected = 0;    // not finite
-  std::uint64_t fenced = 0;      // frames of old incarnations
+  std::uint64_t updates = 0;      // made to the model
+  std::uint64_t speculative = 0;  // of these, computed while their gradients came in
+  std::uint64_t pushes = 0;       // that are in the model
+  std::uint64_t duplicates = 0;   // that were in it already
+  std::uint64_t dropped = 0;      // too late for their round
+  std::uint64_t rejected = 0;     // not finite
+  std::uint64_t fenced = 0;       // frames of old incarnations
   std::uint64_t evictions = 0;
   // Acknowledged, not durable when the server died, and not repeated, as far as somebody came who
   // knew: kSync: the other workers of their rounds; else others who had pulled a version that they

@@ -31,7 +31,7 @@ void ParameterServer::State::on_pull(Member& member, const FrameHeader& header) 
   } else if (member.only_pulls()) {
     examine_rounds();  // in recovery: it has nothing more to repeat
   } else if (amid) {
-    look_at_draft(member);
+    speculate(member);
   }
   if (member.done()) examine_pulls();
 }
@@ -80,7 +80,7 @@ void ParameterServer::State::send_values(Member& member) {
       .place = parameters && pull.stands_at == model->version() ? pull.early : 0,
   };
   if (spec->delay_compensation > 0 && parameters) {
-    settle();
+    materialize();
     const std::span<const float> values = model->parameters();
     member.pulled.assign(values.begin(), values.end());
   }
@@ -122,7 +122,7 @@ void ParameterServer::State::send_piece(Member& member) {
   const auto size = static_cast<std::size_t>(spec->size);
   const std::size_t at_most = ports.piece_bytes(*member.connection) / bytes_each(format);
   const std::size_t end = std::min(reading.place + at_most, size);
-  settle(reading.version, end);
+  materialize(reading.version, end);
   const std::span<const float> values =
       names_parameters(reading.which) ? model->parameters() : model->slot(reading.which - 1);
   const std::span<const float> part = values.subspan(reading.place, end - reading.place);

@@ -82,7 +82,7 @@ void ParameterServer::State::on_push(Member& member, const FrameHeader& header,
   if (push.arrived == spec->size) {
     push_is_whole(member);
   } else {
-    look_at_draft(member);
+    speculate(member);
   }
 }
 
@@ -123,7 +123,7 @@ void ParameterServer::State::apply_at_once(Member& member) {
   const std::uint64_t version = model->version();
   const std::uint64_t staleness = version > push.base ? version - push.base : 0;
   if (spec->delay_compensation > 0 && staleness > 0 && !member.pulled.empty()) {
-    settle();
+    materialize();
     compensate_delay(push.gradients, model->parameters(), member.pulled, spec->delay_compensation);
     if (!all_finite(push.gradients)) {
       return answer(member, {.kind = PushAnswer::Kind::kRejected,
@@ -132,7 +132,7 @@ void ParameterServer::State::apply_at_once(Member& member) {
                              .reason = "the gradient overflows when its delay is compensated"});
     }
   }
-  if (!adopt_draft({member.worker})) apply(push.gradients, 1.0);
+  if (!adopt_speculation({member.worker})) queue_update(push.gradients, 1.0);
   ++counters.updates;
   ++counters.pushes;
   ++counters.staleness[std::min(staleness, kMaxStalenessCounted)];
@@ -246,7 +246,7 @@ bool ParameterServer::State::apply_sum(const std::vector<Rank>& ranks) {
     add_to(sum, members->at(ranks[i]).push.gradients);
   }
   if (ranks.size() > 1 && !all_finite(sum)) return false;
-  apply(sum, 1.0 / static_cast<double>(ranks.size()));
+  queue_update(sum, 1.0 / static_cast<double>(ranks.size()));
   return true;
 }
 
@@ -254,7 +254,7 @@ void ParameterServer::State::make_round(const RoundDecision& decision) {
   const std::vector<Rank>& ranks = decision.participants;
   PushAnswer given{
       .kind = PushAnswer::Kind::kApplied, .staleness = 0, .workers = ranks, .reason = {}};
-  if (!adopt_draft(ranks) && !apply_sum(ranks)) {
+  if (!adopt_speculation(ranks) && !apply_sum(ranks)) {
     given.kind = PushAnswer::Kind::kRejected;
     given.reason = "the sum of the round's gradients overflows";
   } else {

@@ -150,7 +150,7 @@ void ParameterServer::State::forget_job() {
   initialized = restored = recovering = fell_back = false;
   gone_back = true;
   initialization = {};
-  draft.reset();
+  speculation.reset();
   rounds_from.reset();
   first_gone_at.reset();
   loss.reset();
@@ -158,7 +158,7 @@ void ParameterServer::State::forget_job() {
   persisting.reset();
   snapshot_wanted = changed = false;
   skipped = 0;
-  counters.updates = counters.pushes = counters.drafted = counters.unaccounted = 0;
+  counters.updates = counters.pushes = counters.speculative = counters.unaccounted = 0;
   counters.staleness.clear();
   stay();
 }

@@ -3,9 +3,9 @@
 //   joining.cpp   join, initial values        pulling.cpp   values out, clocks
 //   pushing.cpp   gradients in, rounds        keeping.cpp   snapshots out and in
 //   leaving.cpp   farewells, eviction, the end
-//   drafting.cpp  updates and values ahead of time
+//   speculation.cpp  updates and values ahead of time
 //   losses.cpp  what was acknowledged and is in no model
-//   settling.cpp  updates take effect, and those who read go first
+//   materializing.cpp  updates take effect, and those who read go first
 //   restarting.cpp  all workers begin again from a checkpoint
 //
 // Everything a peer sent is checked before it has any effect; what breaks the protocol throws
@@ -56,7 +56,7 @@ struct ParameterServer::State {
   };
 
   // An update that is computed ahead of time, in the model's second copy.
-  struct Draft {
+  struct Speculation {
     struct Part {
       Rank worker = 0;
       std::uint64_t incarnation = 0;
@@ -165,21 +165,21 @@ struct ParameterServer::State {
   void send_piece(Member& member);     // of what it reads
   void send_the_rest();                // to all who read
 
-  // settling.cpp
-  void apply(std::span<const float> gradients, double scale);
-  void settle(std::uint64_t version, std::size_t count);
-  void settle();
+  // materializing.cpp
+  void queue_update(std::span<const float> gradients, double scale);
+  void materialize(std::uint64_t version, std::size_t count);
+  void materialize();
   void free_memory(const StagedPush& push);
   void memory_changes(std::span<const float> memory);
 
-  // drafting.cpp
-  std::vector<Rank> drafters(const Member& member) const;
+  // speculation.cpp
+  std::vector<Rank> speculation_ranks(const Member& member) const;
   bool others_push(Rank worker) const;
-  bool draft_holds() const;
-  void look_at_draft(const Member& member);  // of whom something has come
-  bool extend_draft();
+  bool speculation_holds() const;
+  void speculate(const Member& member);  // of whom something has come
+  bool extend_speculation();
   void send_early(Member& member);
-  bool adopt_draft(const std::vector<Rank>& ranks);
+  bool adopt_speculation(const std::vector<Rank>& ranks);
 
   // keeping.cpp
   std::uint64_t request_snapshot();  // the id of the one that will hold what is now
@@ -225,8 +225,8 @@ struct ParameterServer::State {
   bool restored = false;    // from a snapshot
   bool recovering = false;  // kSync: rounds made before the restart are still to be repeated
   Bytes scratch;            // for formats that are not the arena's
-  std::optional<Draft> draft;
-  bool no_drafts = false;        // for want of memory
+  std::optional<Speculation> speculation;
+  bool no_speculation = false;   // for want of memory
   AlignedVector<float> stretch;  // a sum of some of its gradients
 
   std::uint64_t snapshot_id = 0;  // of the last one made

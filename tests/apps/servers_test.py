@@ -300,7 +300,7 @@ class Network(ServersTest):
             self.assertEqual(json.loads(server.stdout.read())["pushes"], 10)
 
     def test_values_that_come_back_early_are_the_same(self):
-        """A model of several pieces: between hosts, and on one, where it has no drafts."""
+        """A model of several pieces: between hosts, and on one, where it has no speculation."""
         token = self.cohort("token").stdout.strip()
         large = changed(SMALL, model="mlp-4096", iterations=4, batch=8, momentum="0.9")
         with two_hosts(self.folder) as hosts:
@@ -309,10 +309,10 @@ class Network(ServersTest):
             self.finish([self.worker_on(hosts, server, "--name", "far", "--quiet", settings=large,
                                         COHORT_TOKEN=token)])
             self.assertEqual(server.wait(patiently(20)), 0)
-            self.assertEqual(json.loads(server.stdout.read())["drafted"], 4)
+            self.assertEqual(json.loads(server.stdout.read())["speculative"], 4)
         server = self.serve()
         self.finish([self.worker(0, [server], *large, "--quiet", workers=1, name="near")])
-        self.assertEqual(self.ended(server)["drafted"], 0)
+        self.assertEqual(self.ended(server)["speculative"], 0)
         self.assert_same_weights(self.folder / "runs" / "far", self.folder / "runs" / "near")
 
     def test_certificates_let_each_in_as_itself(self):

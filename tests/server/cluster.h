@@ -183,7 +183,7 @@ class Cluster : public ServerPorts {
   }
 
   // Until no frame is on its way and no snapshot is being written.
-  void settle() {
+  void materialize() {
     for (bool any = true; any;) {
       any = false;
       for (Rank rank = 0; rank < spec.workers; ++rank) {
@@ -209,9 +209,9 @@ class Cluster : public ServerPorts {
   // Joins, and gets the values. Worker 0 brings `initial`.
   void begin() {
     connect_all();
-    settle();
+    materialize();
     for (Rank rank = 0; rank < spec.workers; ++rank) advance(rank);
-    settle();
+    materialize();
     for (Rank rank = 0; rank < spec.workers; ++rank) advance(rank);
   }
 
@@ -274,7 +274,7 @@ class Cluster : public ServerPorts {
     for (int guard = 0; guard < 100 * (steps + 10); ++guard) {
       bool any = false;
       for (Rank rank = 0; rank < spec.workers; ++rank) any = advance(rank, steps) || any;
-      settle();
+      materialize();
       if (!any) break;
     }
   }

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 void step(Cluster& cluster, Rank rank) {
   cluster.start_step(rank);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.end_step(rank));
 }
 
@@ -22,7 +22,7 @@ void step(Cluster& cluster, Rank rank) {
 void lose_two(Cluster& cluster) {
   count_pushes(cluster);
   cluster.begin();
-  cluster.settle();
+  cluster.materialize();
   cluster.auto_persist = false;
   for (const Rank rank : {1, 1, 0}) step(cluster, rank);
   ASSERT_EQ(cluster.server->version(), 3U);
@@ -30,15 +30,15 @@ void lose_two(Cluster& cluster) {
   cluster.restart_server();
   cluster.auto_persist = true;
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_EQ(cluster.server->version(), 1U);
 }
 
 void leave(Cluster& cluster, std::initializer_list<Rank> ranks) {
   for (const Rank rank : ranks) cluster.client(rank).leave();
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(seconds(1));
-  cluster.settle();
+  cluster.materialize();
 }
 
 TEST(Loss, OfAWorkerThatDiedWithTheServerIsCounted) {
@@ -56,7 +56,7 @@ TEST(Loss, OfAWorkerThatWasReplacedIsCountedAndIsNoGoodEnd) {
   lose_two(cluster);
   cluster.start_worker(1);
   cluster.connect(1);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.server->counters().lost, 2U);
   leave(cluster, {0, 1});
   ASSERT_TRUE(cluster.server->finished());
@@ -69,7 +69,7 @@ TEST(Loss, IsNotCountedAgainWhenItsWorkerComesTooLate) {
   lose_two(cluster);
   cluster.pass(seconds(6));
   cluster.connect(1);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(1).joined());
   EXPECT_EQ(cluster.server->counters().lost, 2U);
 }
@@ -88,7 +88,7 @@ TEST(Loss, IsNoneWhenAllComeBack) {
   Cluster cluster(counting(2, ServerMode::kAsync), keeping());
   lose_two(cluster);
   cluster.connect(1);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.server->version(), 3U);
   leave(cluster, {0, 1});
   EXPECT_EQ(cluster.server->counters().lost, 0U);
@@ -100,7 +100,7 @@ TEST(Loss, ThatNobodyCanTellOfIsNamed) {
     Cluster cluster(counting(1, mode), keeping());
     count_pushes(cluster);
     cluster.begin();
-    cluster.settle();
+    cluster.materialize();
     cluster.auto_persist = false;
     step(cluster, 0);
     cluster.crash_server();
@@ -108,7 +108,7 @@ TEST(Loss, ThatNobodyCanTellOfIsNamed) {
     cluster.auto_persist = true;
     cluster.start_worker(0);
     cluster.connect(0);
-    cluster.settle();
+    cluster.materialize();
     leave(cluster, {0});
     EXPECT_EQ(cluster.server->counters().unaccounted, 1U);
     ASSERT_TRUE(cluster.server->finished());
@@ -120,17 +120,17 @@ TEST(Loss, OfARoundIsNoGoodEnd) {
   Cluster cluster(counting(2, ServerMode::kSync), keeping());
   count_pushes(cluster);
   cluster.begin();
-  cluster.settle();
+  cluster.materialize();
   cluster.auto_persist = false;
   for (const Rank rank : {0, 1}) cluster.start_step(rank);
-  cluster.settle();
+  cluster.materialize();
   for (const Rank rank : {0, 1}) ASSERT_TRUE(cluster.end_step(rank));
   cluster.crash_server();
   cluster.restart_server();
   cluster.auto_persist = true;
   cluster.start_worker(1);
   cluster.connect_all();
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.server->version(), 1U);
   EXPECT_EQ(cluster.server->counters().lost, 1U);
   leave(cluster, {0, 1});
@@ -144,7 +144,7 @@ TEST(Loss, OfRoundsThatNobodyCanRepeatIsNoGoodEnd) {
   Cluster cluster(spec, keeping());
   count_pushes(cluster);
   cluster.begin();
-  cluster.settle();
+  cluster.materialize();
   cluster.auto_persist = false;
   // Round 1 is of worker 0, which never hears of it; worker 1 comes too late and pulls version 1.
   cluster.start_step(0);
@@ -158,7 +158,7 @@ TEST(Loss, OfRoundsThatNobodyCanRepeatIsNoGoodEnd) {
   cluster.auto_persist = true;
   cluster.start_worker(0);
   cluster.connect_all();
-  cluster.settle();
+  cluster.materialize();
   leave(cluster, {0, 1});
   ASSERT_TRUE(cluster.server->finished());
   EXPECT_THAT(*cluster.server->finished(), HasSubstr("2 of 2 updates are missing"));

@@ -44,7 +44,7 @@ TEST(ParameterServer, AsynchronousUpdatesAreThePushesInTheOrderOfTheirAnswers) {
   for (int step = 0; step < 60; ++step) {
     const Rank rank = static_cast<Rank>(random.below(3));
     cluster.start_step(rank);
-    cluster.settle();
+    cluster.materialize();
     ASSERT_TRUE(cluster.end_step(rank));
     ASSERT_EQ(cluster.at(rank).steps.back().outcome.kind, Kind::kApplied);
     reference.update({cluster.at(rank).steps.back().gradients});
@@ -59,12 +59,12 @@ TEST(ParameterServer, AsynchronousUpdatesAreThePushesInTheOrderOfTheirAnswers) {
 TEST(ParameterServer, TheFirstRoundWaitsForEveryWorker) {
   Cluster cluster(counting(2, ServerMode::kSync));
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   cluster.advance(0);
-  cluster.settle();
+  cluster.materialize();
   cluster.advance(0);
   cluster.start_step(0);
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(std::chrono::seconds(20));
   EXPECT_EQ(cluster.server->version(), 0U);
   EXPECT_EQ(cluster.server->text(), "1 of 2 workers; waiting for 1");
@@ -77,10 +77,10 @@ TEST(ParameterServer, BackupWorkersMayBeLateAndAreToldSo) {
   count_pushes(cluster);
   cluster.begin();
   for (const Rank rank : {0, 2}) cluster.start_step(rank);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.server->version(), 1U);
   cluster.start_step(1);  // computed at version 0
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.end_step(1));
   EXPECT_EQ(cluster.at(1).steps.back().outcome.kind, Kind::kDropped);
   EXPECT_EQ(cluster.client(1).version(), 1U);
@@ -133,7 +133,7 @@ TEST(ParameterServer, NoReadIsFurtherAheadThanTheStaleness) {
         clocks[static_cast<std::size_t>(rank)] < 8) {
       cluster.start_step(rank);
       ++clocks[static_cast<std::size_t>(rank)];
-      cluster.settle();
+      cluster.materialize();
     }
     for (Rank each = 0; each < 3; ++each) {
       if (cluster.at(each).phase != Cluster::Worker::Phase::kPushing || !cluster.end_step(each)) {
@@ -155,9 +155,9 @@ TEST(ParameterServer, DelayCompensationIsItsFormula) {
   };
   cluster.begin();
   cluster.start_step(0);
-  cluster.settle();  // w = 3, at which worker 1 has pulled 0
+  cluster.materialize();  // w = 3, at which worker 1 has pulled 0
   cluster.start_step(1);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.end_step(1));
   EXPECT_EQ(cluster.at(1).steps.back().outcome.staleness, 1U);
   // g + lambda g^2 (w - w_then) = 2 + 0.5 * 4 * 3 = 8
@@ -185,17 +185,17 @@ TEST(ParameterServer, InitialValuesMayComeWithTheOptimizersStateAndACount) {
   JobSpec spec = job(1, ServerMode::kAsync);
   Cluster cluster(spec);
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   const std::vector<float> parameters(37, 2.0F), momentum(37, 4.0F);
   const std::vector<ArenaView<const float>> slots = {momentum};
   cluster.client(0).initialize(parameters, slots, {.version = 100});
   std::vector<float> got(37);
   cluster.client(0).pull(got, 1);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(0).pulled());
   EXPECT_EQ(got, momentum);
   cluster.client(0).pull(got);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(got, parameters);
   EXPECT_EQ(cluster.client(0).version(), 100U);
 }

@@ -195,9 +195,9 @@ TEST(Reading, EndsWithItsConnection) {
   while (cluster.deliver_to_server(0)) continue;
   cluster.disconnect(0);
   cluster.start_step(1);
-  cluster.settle();
+  cluster.materialize();
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.end_step(0) && cluster.end_step(1));
   EXPECT_EQ(cluster.client(0).version(), 2U);
   expect_one_version(cluster, 0);

@@ -88,12 +88,12 @@ TEST(Recovery, ARestartedWorkerGetsANewIncarnationAndItsProgress) {
   count_pushes(cluster);
   cluster.begin();
   cluster.start_step(1);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.end_step(1));
   cluster.disconnect(1);
   cluster.start_worker(1);
   cluster.connect(1);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.client(1).joined_body().incarnation, 2U);
   EXPECT_EQ(cluster.client(1).joined_body().progress, 1U);
   EXPECT_EQ(cluster.client(1).joined_body().applied, 0U);
@@ -104,17 +104,17 @@ TEST(Recovery, TellsANewIncarnationOnlyWhenItIsOnDisk) {
   Cluster cluster(counting(1, ServerMode::kAsync), keeping());
   cluster.auto_persist = false;
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.client(0).joined());
   cluster.server->on_persist_failed(cluster.persisting.front().id, "disk full", cluster.now);
   cluster.persisting.clear();
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.client(0).joined());
   EXPECT_EQ(cluster.server->counters().persist_failures, 1U);
   cluster.pass(std::chrono::seconds(2));  // it is tried again
   ASSERT_EQ(cluster.persisting.size(), 1U);
   cluster.finish_persist();
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(0).joined());
 }
 
@@ -131,7 +131,7 @@ TEST(Recovery, AnEvictedIncarnationIsFencedAndComesBackAsANewOne) {
     cluster.notice_closed();
     cluster.at(1).silent = false;
     cluster.connect(1);
-    cluster.settle();
+    cluster.materialize();
     ASSERT_TRUE(cluster.end_step(1));
     EXPECT_EQ(cluster.client(1).rejoined(), 1U);
     EXPECT_EQ(cluster.client(1).joined_body().incarnation, 2U);
@@ -140,7 +140,7 @@ TEST(Recovery, AnEvictedIncarnationIsFencedAndComesBackAsANewOne) {
     EXPECT_EQ(outcome, applied ? Kind::kApplied : Kind::kFenced);
     EXPECT_EQ(cluster.server->parameters()[8], applied ? 1.0F : 0.0F);
     cluster.start_step(1);
-    cluster.settle();
+    cluster.materialize();
     ASSERT_TRUE(cluster.end_step(1));
     EXPECT_EQ(cluster.server->parameters()[9], 1.0F);
   }
@@ -151,7 +151,7 @@ TEST(Recovery, ASilentWorkerHoldsUpNoRound) {
   count_pushes(cluster);
   cluster.begin();
   for (const Rank rank : {0, 1}) cluster.start_step(rank);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.server->version(), 0U);
   EXPECT_EQ(cluster.server->text(), "3 of 3 workers; waiting for 2");
   cluster.at(2).silent = true;
@@ -168,20 +168,20 @@ TEST(Recovery, ADeadWorkerDoesNotPinTheClock) {
   count_pushes(cluster);
   cluster.begin();
   cluster.start_step(0);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.end_step(0));  // a step ahead of worker 1, and none is allowed
   cluster.disconnect(1);
   cluster.pass(std::chrono::milliseconds(400));
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.end_step(0));  // it may be back at once
   cluster.pass(std::chrono::milliseconds(300));
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.end_step(0));
   cluster.start_worker(1);  // begins at the clock of the other
   cluster.connect(1);
-  cluster.settle();
+  cluster.materialize();
   cluster.advance(1);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(1).pulled());
 }
 
@@ -196,7 +196,7 @@ TEST(Recovery, EndsWhenTheLastUpdateIsMadeAndAllHaveLeft) {
   EXPECT_TRUE(cluster.client(0).finished());
   EXPECT_TRUE(cluster.all_left());
   cluster.pass(std::chrono::milliseconds(100));
-  cluster.settle();  // the last snapshot
+  cluster.materialize();  // the last snapshot
   ASSERT_TRUE(cluster.server->finished().has_value());
   ASSERT_TRUE(cluster.durable.has_value());
   EXPECT_EQ(cluster.durable->parameters, values_of(cluster));
@@ -207,11 +207,11 @@ TEST(Recovery, WaitsAWhileForAnEvictedWorkerAndForOneThatNeverCame) {
   options.idle_exit = std::chrono::seconds(10);
   Cluster cluster(counting(3, ServerMode::kAsync), options);
   for (const Rank rank : {0, 1}) cluster.connect(rank);
-  cluster.settle();
+  cluster.materialize();
   cluster.disconnect(1);
   cluster.pass(std::chrono::milliseconds(3000));
   cluster.client(0).leave();
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(0).left());
   cluster.disconnect(0);
   cluster.pass(std::chrono::milliseconds(9000));
@@ -219,7 +219,7 @@ TEST(Recovery, WaitsAWhileForAnEvictedWorkerAndForOneThatNeverCame) {
   cluster.pass(std::chrono::milliseconds(1200));
   EXPECT_TRUE(cluster.server->finished());
   cluster.connect(1);  // the last moment
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.server->finished());
 }
 

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 TEST(Refusal, RefusesWhoDoesNotBelong) {
   Cluster cluster(counting(2, ServerMode::kAsync));
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   const auto refusal = [&](const JobSpec& spec, Rank rank) {
     Cluster::Worker stranger;
     ClientOptions options;
@@ -55,7 +55,7 @@ TEST(Refusal, AServerWithoutItsStateRefusesThoseWhoKnewTheOldOne) {
   cluster.crash_server();
   cluster.restart_server();
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.client(0).refused().has_value());
   EXPECT_NE(cluster.client(0).refused()->find("--state-dir"), std::string::npos);
 }
@@ -121,17 +121,17 @@ TEST(Refusal, LiesEndTheConnectionAndNothingElse) {
     header.detail = lie.detail;
     const Bytes payload(lie.bytes);
     cluster.at(1).send(header, payload, Kept::kCopy);
-    cluster.settle();
+    cluster.materialize();
     const bool harmless = lie.type == ServerFrame::kInitialized;  // the values were there already
     EXPECT_EQ(cluster.errors.size(), harmless ? 0U : 1U) << header.type << " " << lie.sequence;
     cluster.start_step(0);
-    cluster.settle();
+    cluster.materialize();
     EXPECT_TRUE(cluster.end_step(0));
     EXPECT_EQ(cluster.server->version(), 1U);
     cluster.connect_all();
-    cluster.settle();
+    cluster.materialize();
     cluster.start_step(1);
-    cluster.settle();
+    cluster.materialize();
     EXPECT_TRUE(cluster.end_step(1));
   }
 }
@@ -151,7 +151,7 @@ TEST(Refusal, RandomFramesNeverBreakIt) {
       const Bytes payload(random.below(2) == 0 ? random.below(70) : 64);
       const Rank rank = static_cast<Rank>(random.below(2));
       if (cluster.at(rank).connection) cluster.at(rank).send(header, payload, Kept::kCopy);
-      cluster.settle();
+      cluster.materialize();
       cluster.notice_closed();
       if (random.below(4) == 0) cluster.connect_all();
       if (random.below(8) == 0) cluster.pass(std::chrono::milliseconds(500));

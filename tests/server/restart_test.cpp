@@ -33,7 +33,7 @@ class Restart : public ::testing::TestWithParam<ServerMode> {
                                  {.version = sync ? 3U : 6U, .skipped = 0, .pushes = {3, 3}});
     for (const Rank rank : {0, 1})
       cluster.client(rank).pull(cluster.at(rank).values, kExactParameters);
-    cluster.settle();
+    cluster.materialize();
   }
 
   static void expect_the_checkpoint(Cluster& cluster) {
@@ -50,15 +50,15 @@ TEST_P(Restart, AllWithACheckpointTakeTheJobBackToIt) {
   Cluster cluster(counting(2, GetParam()), keeping());
   cluster.begin();
   for (const Rank rank : {0, 1}) cluster.start_step(rank);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_GT(cluster.server->version(), 0U);
   start_again(cluster);
   cluster.connect(1);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.client(1).joined()) << "worker 0 has the model";
   cluster.connect(0);
   cluster.pass(std::chrono::milliseconds(200));
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.client(0).joined());
   ASSERT_TRUE(cluster.client(1).joined());
   bring(cluster);
@@ -68,19 +68,19 @@ TEST_P(Restart, AllWithACheckpointTakeTheJobBackToIt) {
 TEST_P(Restart, AServerFromItsSnapshotGoesBackToo) {
   Cluster cluster(counting(2, GetParam()), keeping());
   cluster.begin();
-  cluster.settle();
+  cluster.materialize();
   cluster.crash_server();
   cluster.restart_server();
   start_again(cluster);
   cluster.connect_all();
-  cluster.settle();
+  cluster.materialize();
   bring(cluster);
   expect_the_checkpoint(cluster);
   // And what it goes back to is what the next snapshot holds.
   cluster.crash_server();
   cluster.restart_server();
   cluster.connect_all();
-  cluster.settle();
+  cluster.materialize();
   for (const Rank rank : {0, 1}) EXPECT_TRUE(cluster.client(rank).joined());
   EXPECT_EQ(cluster.server->parameters()[0], 7.0F);
 }
@@ -92,7 +92,7 @@ TEST_P(Restart, OneWithACheckpointTakesItsPlaceAmongThoseUnderWay) {
   cluster.start_worker(0, JoinKind::kCheckpoint);
   cluster.connect(0);
   cluster.pass(std::chrono::milliseconds(3000));
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.client(0).joined());
   EXPECT_FALSE(cluster.client(0).needs_values()) << "the others' model counts";
 }
@@ -100,7 +100,7 @@ TEST_P(Restart, OneWithACheckpointTakesItsPlaceAmongThoseUnderWay) {
 TEST_P(Restart, AWorkerThatMayComeBackToItsServerIsWaitedFor) {
   Cluster cluster(counting(2, GetParam()), keeping());
   cluster.begin();
-  cluster.settle();
+  cluster.materialize();
   cluster.crash_server();
   cluster.restart_server();
   cluster.start_worker(0, JoinKind::kCheckpoint);  // worker 1 lives
@@ -108,9 +108,9 @@ TEST_P(Restart, AWorkerThatMayComeBackToItsServerIsWaitedFor) {
   cluster.pass(std::chrono::milliseconds(1000));
   EXPECT_FALSE(cluster.client(0).joined());
   cluster.connect(1);
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(std::chrono::milliseconds(1000));
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(0).joined());
   EXPECT_FALSE(cluster.client(0).needs_values());
 }
@@ -119,34 +119,34 @@ TEST_P(Restart, OneThatComesWhenTheOthersAreDoneTakesItsPlace) {
   Cluster cluster(counting(2, GetParam()), keeping());
   cluster.begin();
   cluster.client(0).leave();
-  cluster.settle();
+  cluster.materialize();
   cluster.disconnect(0);
   cluster.disconnect(1);
   cluster.start_worker(1, JoinKind::kCheckpoint);
   cluster.connect(1);
   cluster.pass(std::chrono::seconds(5));
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(1).joined());
 }
 
 TEST_P(Restart, AnOlderSnapshotIsOfAnotherJobToThoseWhoKnowTheNewer) {
   Cluster cluster(counting(2, GetParam()), keeping());
   cluster.begin();
-  cluster.settle();
+  cluster.materialize();
   cluster.crash_server();
   cluster.durable->newest = false;
   cluster.restart_server();
   cluster.connect_all();
-  cluster.settle();
+  cluster.materialize();
   for (const Rank rank : {0, 1}) {
     ASSERT_TRUE(cluster.client(rank).refused());
     EXPECT_THAT(*cluster.client(rank).refused(), testing::HasSubstr("older snapshot"));
   }
   start_again(cluster);
   cluster.connect_all();
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(std::chrono::seconds(10));
-  cluster.settle();
+  cluster.materialize();
   bring(cluster);
   expect_the_checkpoint(cluster);
 }
@@ -163,7 +163,7 @@ TEST(End, AWorkerThatWasInterruptedIsWaitedFor) {
     cluster.begin();
     cluster.client(0).leave();
     cluster.client(1).leave(second);
-    cluster.settle();
+    cluster.materialize();
     for (const Rank rank : {0, 1}) cluster.disconnect(rank);
     cluster.pass(std::chrono::seconds(50));
     EXPECT_EQ(cluster.server->finished().has_value(), second != LeaveKind::kInterrupted);
@@ -178,14 +178,14 @@ TEST(End, RoundsWaitAWhileForOthersToBeInterruptedToo) {
   cluster.begin();
   const std::uint64_t before = cluster.server->version();
   cluster.client(1).leave(LeaveKind::kInterrupted);
-  cluster.settle();
+  cluster.materialize();
   cluster.start_step(0);
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(std::chrono::milliseconds(1800));
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.server->version(), before);
   cluster.pass(std::chrono::milliseconds(400));
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.server->version(), before + 1) << "it was for that one alone";
 }
 
@@ -195,9 +195,9 @@ TEST(End, ARestoredServerWaitsForWorkersThatWereInterrupted) {
   Cluster cluster(counting(2, ServerMode::kSync), options);
   cluster.begin();
   for (const Rank rank : {0, 1}) cluster.client(rank).leave(LeaveKind::kInterrupted);
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(std::chrono::seconds(10));
-  cluster.settle();
+  cluster.materialize();
   cluster.crash_server();
   cluster.restart_server();
   cluster.pass(std::chrono::minutes(5));
@@ -210,13 +210,13 @@ TEST(End, AFarewellIsOnDiskBeforeItIsAnswered) {
   options.keeps_state = true;
   Cluster cluster(counting(2, ServerMode::kAsync), options);
   cluster.begin();
-  cluster.settle();
+  cluster.materialize();
   cluster.auto_persist = false;
   cluster.client(0).leave();
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.client(0).left());
   cluster.auto_persist = true;
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(0).left());
 }
 
@@ -225,11 +225,11 @@ TEST(Told, WorkersOfAJobThatTheServerWasNotStartedForAreRefused) {
   options.told = R"({"workers": 2, "server-mode": "sync", "unknown-there": 1})";
   Cluster agrees(counting(2, ServerMode::kSync), options);
   agrees.connect_all();
-  agrees.settle();
+  agrees.materialize();
   EXPECT_FALSE(agrees.client(0).refused());
   Cluster differs(counting(3, ServerMode::kAsync), options);
   differs.connect(0);
-  differs.settle();
+  differs.materialize();
   ASSERT_TRUE(differs.client(0).refused());
   EXPECT_THAT(*differs.client(0).refused(),
               testing::AllOf(testing::HasSubstr("--workers is 3 here and 2 where server 0 was"),

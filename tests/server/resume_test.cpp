@@ -19,7 +19,7 @@ class Resume : public ::testing::TestWithParam<ServerMode> {
   // All processes end without a word, the server too, and new ones have a checkpoint.
   static void crash_all(Cluster& cluster) {
     cluster.begin();
-    cluster.settle();
+    cluster.materialize();
     cluster.crash_server();
     cluster.restart_server();
     for (const Rank rank : {0, 1}) cluster.start_worker(rank, JoinKind::kCheckpoint);
@@ -28,14 +28,14 @@ class Resume : public ::testing::TestWithParam<ServerMode> {
   // Both are in a job that has gone back: worker 0 brings sevens.
   static void expect_the_checkpoint(Cluster& cluster) {
     cluster.pass(milliseconds(200));
-    cluster.settle();
+    cluster.materialize();
     ASSERT_TRUE(cluster.client(0).joined());
     ASSERT_TRUE(cluster.client(1).joined());
     ASSERT_TRUE(cluster.client(0).needs_values());
     const std::vector<float> sevens(static_cast<std::size_t>(cluster.spec.size), 7.0F);
     cluster.client(0).initialize(sevens, {}, {.version = 4, .skipped = 0, .pushes = {}});
     cluster.client(1).pull(cluster.at(1).values, kExactParameters);
-    cluster.settle();
+    cluster.materialize();
     ASSERT_TRUE(cluster.client(1).pulled());
     EXPECT_EQ(cluster.at(1).values[0], 7.0F);
     EXPECT_EQ(cluster.server->version(), 4U);
@@ -50,7 +50,7 @@ class Resume : public ::testing::TestWithParam<ServerMode> {
   static void finish_and_restart(Cluster& cluster) {
     cluster.begin();
     for (const Rank rank : {0, 1}) cluster.client(rank).leave();
-    cluster.settle();
+    cluster.materialize();
     cluster.crash_server();
     cluster.restart_server();
   }
@@ -60,12 +60,12 @@ TEST_P(Resume, ARestoredServerHoldsTheOthersUntilWorker0Comes) {
   Cluster cluster(counting(2, GetParam()), keeping());
   crash_all(cluster);
   cluster.connect(1);
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(seconds(25));
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.client(1).joined()) << "with the snapshot of a moment of its own";
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   expect_the_checkpoint(cluster);
 }
 
@@ -77,12 +77,12 @@ TEST_P(Resume, SoDoesOneThatNothingHappenedTo) {
     cluster.start_worker(rank, JoinKind::kCheckpoint);
   }
   cluster.connect(1);
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(seconds(25));
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.client(1).joined());
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   expect_the_checkpoint(cluster);
 }
 
@@ -93,15 +93,15 @@ TEST_P(Resume, OthersThatHaveGoneOnWithoutWorker0NeedNotWaitForIt) {
   cluster.disconnect(0);
   cluster.pass(seconds(3));
   cluster.start_step(1);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_EQ(cluster.server->version(), 1U);
   cluster.disconnect(1);
   cluster.pass(seconds(15));
   cluster.start_worker(1, JoinKind::kCheckpoint);
   cluster.connect(1);
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(milliseconds(200));
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(1).joined());
   EXPECT_EQ(cluster.client(1).joined_body().progress, 1U);
 }
@@ -112,13 +112,13 @@ TEST_P(Resume, AJobThatHadEndedGoesOnWithOtherSettings) {
     finish_and_restart(cluster);
     extend(cluster);
     cluster.connect(first);
-    cluster.settle();
+    cluster.materialize();
     cluster.pass(seconds(40));
-    cluster.settle();
+    cluster.materialize();
     EXPECT_FALSE(cluster.client(first).refused()) << *cluster.client(first).refused();
     EXPECT_FALSE(cluster.server->finished()) << *cluster.server->finished();
     cluster.connect(1 - first);
-    cluster.settle();
+    cluster.materialize();
     expect_the_checkpoint(cluster);
   }
 }
@@ -126,7 +126,7 @@ TEST_P(Resume, AJobThatHadEndedGoesOnWithOtherSettings) {
 TEST_P(Resume, SettingsThatAreRefusedLeaveTheModelAsItIs) {
   Cluster cluster(counting(2, GetParam()), keeping());
   cluster.begin();
-  cluster.settle();
+  cluster.materialize();
   const std::vector<float> before = cluster.server->parameters();
   cluster.spec.servers = 2;
   cluster.spec.server = 1;
@@ -135,7 +135,7 @@ TEST_P(Resume, SettingsThatAreRefusedLeaveTheModelAsItIs) {
     cluster.start_worker(rank, JoinKind::kCheckpoint);
   }
   cluster.connect_all();
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(seconds(20));
   ASSERT_TRUE(cluster.client(0).refused());
   EXPECT_THAT(*cluster.client(0).refused(), HasSubstr("not server 1"));
@@ -151,13 +151,13 @@ TEST_P(Resume, OneThatWasGivenUpAWhileAgoIsStillUnderWay) {
   ASSERT_EQ(cluster.server->counters().evictions, 2U);
   cluster.start_worker(0, JoinKind::kCheckpoint);
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(seconds(3));
   EXPECT_FALSE(cluster.client(0).joined());
   cluster.connect(1);  // its network is back
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(milliseconds(200));
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.client(1).refused());
   EXPECT_TRUE(cluster.client(1).joined());
   EXPECT_TRUE(cluster.client(0).joined());
@@ -171,11 +171,11 @@ TEST_P(Resume, AWorker0ThatIsGoneAgainTakesNothingBack) {
   cluster.pass(seconds(4));
   cluster.start_worker(0, JoinKind::kCheckpoint);
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   cluster.at(0).silent = true;
   cluster.pass(seconds(15));
   cluster.connect(1);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.client(1).refused());
 }
 
@@ -185,9 +185,9 @@ TEST_P(Resume, OneThatWasAwayForLongIsToldWhatHasHappened) {
   for (const Rank rank : {0, 1}) cluster.disconnect(rank);
   cluster.start_worker(0, JoinKind::kCheckpoint);
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(seconds(15));
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.client(0).needs_values());
   for (const bool restarted : {false, true}) {
     if (restarted) {
@@ -195,7 +195,7 @@ TEST_P(Resume, OneThatWasAwayForLongIsToldWhatHasHappened) {
       cluster.restart_server();
     }
     cluster.connect(1);
-    cluster.settle();
+    cluster.materialize();
     ASSERT_TRUE(cluster.client(1).refused());
     EXPECT_THAT(*cluster.client(1).refused(),
                 testing::AllOf(HasSubstr("went back to worker 0's checkpoint"),
@@ -207,17 +207,17 @@ TEST_P(Resume, OneThatWasAwayForLongIsToldWhatHasHappened) {
 TEST_P(Resume, AnOlderSnapshotIsForgottenWithTheJob) {
   Cluster cluster(counting(2, GetParam()), keeping());
   cluster.begin();
-  cluster.settle();
+  cluster.materialize();
   cluster.crash_server();
   cluster.durable->newest = false;
   cluster.restart_server();
   cluster.start_worker(0, JoinKind::kCheckpoint);  // worker 1 knows the newer one
   cluster.connect(0);
   cluster.pass(seconds(15));
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.client(0).needs_values());
   cluster.connect(1);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.client(1).refused());
   EXPECT_THAT(*cluster.client(1).refused(), Not(HasSubstr("older snapshot")));
 }
@@ -233,12 +233,12 @@ TEST_P(Resume, OfTwoConnectionsOfAWorkerTheLatestIsLetIn) {
   ASSERT_TRUE(cluster.deliver_to_server(1));
   cluster.auto_persist = false;  // worker 1 is joining for a while
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(milliseconds(200));
   cluster.auto_persist = true;
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(milliseconds(200));
-  cluster.settle();
+  cluster.materialize();
   expect_the_checkpoint(cluster);
 }
 
@@ -250,7 +250,7 @@ TEST_P(Resume, Worker0TakesOneServerBackBecauseOthersWent) {
     cluster.start_worker(0, JoinKind::kCheckpoint);
     cluster.connect(0);
     cluster.pass(milliseconds(4000));
-    cluster.settle();
+    cluster.materialize();
     ASSERT_TRUE(cluster.client(0).joined());
     ASSERT_FALSE(cluster.client(0).needs_values()) << "worker 1 is under way";
     cluster.client(0).go_back();
@@ -259,19 +259,19 @@ TEST_P(Resume, Worker0TakesOneServerBackBecauseOthersWent) {
       cluster.disconnect(0);
       cluster.connect(0);
     }
-    cluster.settle();
+    cluster.materialize();
     cluster.pass(seconds(1));
-    cluster.settle();
+    cluster.materialize();
     EXPECT_TRUE(cluster.client(0).needs_values()) << lost;
     EXPECT_EQ(cluster.server->version(), 0U);
     cluster.notice_closed();
     cluster.connect(1);
-    cluster.settle();
+    cluster.materialize();
     ASSERT_TRUE(cluster.client(1).refused());
     EXPECT_THAT(*cluster.client(1).refused(), HasSubstr("went back to worker 0's checkpoint"));
     cluster.start_worker(1, JoinKind::kCheckpoint);
     cluster.connect(1);
-    cluster.settle();
+    cluster.materialize();
     expect_the_checkpoint(cluster);
   }
 }

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 void begin_without_disk(Cluster& cluster) {
   count_pushes(cluster);
   cluster.begin();
-  cluster.settle();
+  cluster.materialize();
   cluster.auto_persist = false;
 }
 
@@ -29,7 +29,7 @@ TEST(Return, AReplayThatIsAnnouncedAndNeverComesIsGivenUp) {
   Cluster cluster(counting(2, ServerMode::kSync), keeping());
   begin_without_disk(cluster);
   for (const Rank rank : {0, 1}) cluster.start_step(rank);
-  cluster.settle();
+  cluster.materialize();
   for (const Rank rank : {0, 1}) ASSERT_TRUE(cluster.end_step(rank));
   restart(cluster);
   cluster.connect_all();
@@ -70,15 +70,15 @@ TEST(Return, AVersionThatWasPulledIsNotGivenToOtherValues) {
   restart(cluster);
   cluster.start_worker(0);  // the only one that could repeat it is gone
   cluster.connect_all();
-  cluster.settle();
+  cluster.materialize();
   cluster.advance(0);
-  cluster.settle();
+  cluster.materialize();
   cluster.advance(0);
   EXPECT_NE(cluster.at(0).values, pulled);
   EXPECT_EQ(cluster.client(0).version(), 2U);
   // A gradient of the version that is no more is dropped, and its worker goes on.
   cluster.start_step(1);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.end_step(1));
   EXPECT_EQ(cluster.at(1).steps.back().outcome.kind, PushOutcome::Kind::kDropped);
   EXPECT_EQ(cluster.at(1).values, cluster.at(0).values);
@@ -91,17 +91,17 @@ TEST(Return, ALastLookBesideAPushDoesNotMakeItsRoundWithoutTheOthers) {
   cluster.begin();
   cluster.start_step(0);
   cluster.client(0).pull(cluster.at(0).values, kPullWhenAlone);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.server->version(), 0U);
   EXPECT_FALSE(cluster.client(0).pulled());
   cluster.start_step(1);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.end_step(1));
   EXPECT_EQ(cluster.server->version(), 1U);
   EXPECT_EQ(cluster.server->counters().pushes, 2U);
   EXPECT_FALSE(cluster.client(0).pulled());
   cluster.client(1).leave();
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(0).pulled());
 }
 
@@ -110,7 +110,7 @@ TEST(Return, APlaceWhoseConnectionBrokeIsNotGivenAwayAtOnce) {
   count_pushes(cluster);
   cluster.begin();
   cluster.start_step(0);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.end_step(0));
   // Another process of this rank asks for the place, and is made to wait.
   const ConnectionId other = 1000;
@@ -127,7 +127,7 @@ TEST(Return, APlaceWhoseConnectionBrokeIsNotGivenAwayAtOnce) {
   cluster.disconnect(0);
   cluster.pass(milliseconds(200));
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(0).joined());
   EXPECT_EQ(cluster.client(0).joined_body().incarnation, 1U);
   EXPECT_EQ(cluster.client(0).rejoined(), 0U);
@@ -136,7 +136,7 @@ TEST(Return, APlaceWhoseConnectionBrokeIsNotGivenAwayAtOnce) {
   cluster.disconnect(0);
   cluster.pass(milliseconds(1000));
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.client(0).joined_body().incarnation, 1U);
 }
 

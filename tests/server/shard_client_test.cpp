@@ -52,7 +52,7 @@ TEST(ShardClient, SendsPartsAsTheyBecomeFinalAndPullsAheadOfTheLast) {
   ASSERT_EQ(worker.to_server.size(), 1 + 1 + pieces);
   EXPECT_EQ(worker.to_server[2].header.place, 30000U);
   EXPECT_EQ(worker.to_server[3].header.length, kPieceBytes);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(worker.client->pulled());
   EXPECT_EQ(worker.client->version(), 1U);
 }
@@ -64,7 +64,7 @@ TEST(ShardClient, KeepsWhatIsNotDurableAndForgetsItThen) {
   cluster.auto_persist = false;
   for (int step = 1; step <= 3; ++step) {
     cluster.start_step(0);
-    cluster.settle();
+    cluster.materialize();
     ASSERT_TRUE(cluster.end_step(0));
     EXPECT_EQ(cluster.client(0).window(), static_cast<std::size_t>(step) * 400);
   }
@@ -72,7 +72,7 @@ TEST(ShardClient, KeepsWhatIsNotDurableAndForgetsItThen) {
   ASSERT_EQ(cluster.persisting.size(), 1U);
   EXPECT_EQ(cluster.client(0).window(), 1200U);
   cluster.finish_persist();
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.client(0).window(), 0U);
 }
 
@@ -85,17 +85,17 @@ TEST(ShardClient, AsksForASnapshotAndWaitsWhenTheWindowIsFull) {
   cluster.auto_persist = false;
   for (int step = 0; step < 2; ++step) {
     cluster.start_step(0);
-    cluster.settle();
+    cluster.materialize();
     ASSERT_TRUE(cluster.end_step(0));
   }
   EXPECT_EQ(cluster.persisting.size(), 1U);  // it has asked at 800 bytes
   cluster.start_step(0);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.end_step(0));
   EXPECT_EQ(cluster.client(0).waits_for(), "server 0 to write its state to disk");
   EXPECT_EQ(cluster.server->version(), 2U);
   cluster.finish_persist();
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.end_step(0));
   EXPECT_EQ(cluster.server->version(), 3U);
 }
@@ -116,7 +116,7 @@ TEST(ShardClient, RepeatsRoundsOneByOneAndStreamsOtherPushes) {
     cluster.auto_persist = false;
     for (int step = 0; step < 3; ++step) {
       cluster.start_step(0);
-      cluster.settle();
+      cluster.materialize();
       ASSERT_TRUE(cluster.end_step(0));
     }
     const std::vector<float> before = cluster.at(0).values;
@@ -130,7 +130,7 @@ TEST(ShardClient, RepeatsRoundsOneByOneAndStreamsOtherPushes) {
     const Frames rounds = {ServerFrame::kCommitted, ServerFrame::kPush};
     const Frames stream = {ServerFrame::kPush, ServerFrame::kPush, ServerFrame::kPush};
     EXPECT_EQ(types(cluster.at(0).to_server), mode == ServerMode::kSync ? rounds : stream);
-    cluster.settle();
+    cluster.materialize();
     EXPECT_EQ(cluster.server->version(), 3U);
     EXPECT_EQ(cluster.server->parameters(), before);
   }
@@ -145,18 +145,18 @@ TEST(ShardClient, NumbersOfRefusedPushesAreSkippedInAReplay) {
   cluster.auto_persist = false;
   for (int step = 0; step < 3; ++step) {
     cluster.start_step(0);
-    cluster.settle();
+    cluster.materialize();
     ASSERT_TRUE(cluster.end_step(0));
   }
   EXPECT_EQ(cluster.at(0).steps[1].outcome.kind, Kind::kRejected);
   cluster.crash_server();
   cluster.restart_server();
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.server->version(), 2U);
   EXPECT_EQ(cluster.server->parameters()[3], 2.0F);
   cluster.start_step(0);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.end_step(0));
   EXPECT_EQ(cluster.server->version(), 3U);
   EXPECT_TRUE(cluster.errors.empty());
@@ -168,19 +168,19 @@ TEST(ShardClient, IsLetGoOnlyWhenAllItPushedIsOnDisk) {
   cluster.begin();
   cluster.auto_persist = false;
   cluster.start_step(0);
-  cluster.settle();
+  cluster.materialize();
   ASSERT_TRUE(cluster.end_step(0));
   cluster.client(0).leave();
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.client(0).left());
   EXPECT_EQ(cluster.client(0).waits_for(), "the farewell of server 0");
   cluster.crash_server();  // the snapshot is lost; the worker still has what it pushed
   cluster.restart_server();
   cluster.connect(0);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_EQ(cluster.server->version(), 1U);
   cluster.finish_persist();
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(0).left());
 }
 
@@ -188,17 +188,17 @@ TEST(ShardClient, InitialValuesAreSentAgainUntilTheyCount) {
   Cluster cluster(of_size(2, ServerMode::kAsync, 10), keeping());
   std::fill(cluster.initial.begin(), cluster.initial.end(), 7.0F);
   cluster.connect_all();
-  cluster.settle();
+  cluster.materialize();
   cluster.auto_persist = false;
   for (const Rank rank : {0, 1}) cluster.advance(rank);
   EXPECT_EQ(cluster.client(1).waits_for(), "the initial values of worker 0");
-  cluster.settle();
+  cluster.materialize();
   EXPECT_FALSE(cluster.client(0).pulled());  // not before they are on disk
   cluster.crash_server();
   cluster.restart_server();
   cluster.connect_all();
-  cluster.settle();
-  while (cluster.finish_persist()) cluster.settle();
+  cluster.materialize();
+  while (cluster.finish_persist()) cluster.materialize();
   EXPECT_TRUE(cluster.client(0).pulled());
   EXPECT_TRUE(cluster.client(1).pulled());
   EXPECT_EQ(cluster.at(1).values, cluster.initial);

@@ -12,7 +12,7 @@ struct Waiting {
     count_pushes(cluster);
     cluster.begin();
     cluster.start_step(0);
-    cluster.settle();
+    cluster.materialize();
   }
   static JobSpec spec(ServerMode mode) {
     JobSpec spec = counting(2, mode);
@@ -21,7 +21,7 @@ struct Waiting {
   }
   void take_back() {
     cluster.client(0).take_back(cluster.at(0).values);
-    cluster.settle();
+    cluster.materialize();
   }
 
   Cluster cluster;
@@ -36,7 +36,7 @@ TEST(TakingBack, APushThatWaitsForItsRoundIsInNoModel) {
   EXPECT_FALSE(cluster.client(0).push_made());
   EXPECT_EQ(cluster.client(0).version(), 0U);
   cluster.client(0).leave(LeaveKind::kInterrupted);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.client(0).left());
   cluster.pass(std::chrono::seconds(5));
   EXPECT_EQ(cluster.server->version(), 0U) << "a round was made of what had been taken back";
@@ -65,12 +65,12 @@ TEST(TakingBack, OneThatAnotherServerHasDealtWithIsPushedAgain) {
     if (reconnects) {
       cluster.disconnect(0);
       cluster.connect(0);
-      cluster.settle();
+      cluster.materialize();
     }
     cluster.at(0).steps.pop_back();
     cluster.start_step(0);
     cluster.start_step(1);
-    cluster.settle();
+    cluster.materialize();
     ASSERT_TRUE(cluster.end_step(0) && cluster.end_step(1));
     EXPECT_TRUE(cluster.client(0).push_made());
     EXPECT_EQ(cluster.server->version(), 1U);

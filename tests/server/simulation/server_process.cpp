@@ -14,7 +14,7 @@ void ServerProcess::start() {
   options.evict_unconnected = std::chrono::nanoseconds(swarm.evict_unconnected);
   options.snapshot_every = std::chrono::nanoseconds(swarm.snapshot_every);
   options.idle_exit = std::chrono::seconds(20);
-  options.draft_stretch = swarm.draft_stretch;
+  options.speculation_stretch = swarm.speculation_stretch;
   options.seed = derive_seed(world_.seed(), "boot", {static_cast<std::uint64_t>(boot_)});
   const ServerSnapshot* snapshot = durable_ ? &*durable_ : nullptr;
   machine_ = std::make_unique<ParameterServer>(options, *this, snapshot);

@@ -100,7 +100,7 @@ Swarm draw_swarm(Seed seed) {
   if (!one_in(random, 3)) {
     swarm.ahead = random.uniform(0.1, 1);
     swarm.min_part = between(random, 1, 4);
-    swarm.draft_stretch = static_cast<std::size_t>(between(random, 1, 8));
+    swarm.speculation_stretch = static_cast<std::size_t>(between(random, 1, 8));
   }
   if (one_in(random, 2)) {
     swarm.congested = random.uniform(0.1, 0.9);

@@ -58,7 +58,7 @@ struct Swarm {
   double congested = 0;         // times that a connection takes no more values for now
   std::size_t piece = 1 << 15;  // elements of values in a frame
   double ahead = 0;             // pushes whose values are asked for before their end
-  std::size_t draft_stretch = 1 << 15;
+  std::size_t speculation_stretch = 1 << 15;
   std::int64_t min_part = 16384;  // of a push: small, and it comes in several frames
 
   std::string text() const;

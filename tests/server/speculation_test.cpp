@@ -13,7 +13,7 @@ using ::testing::IsEmpty;
 
 ServerOptions in_small_stretches() {
   ServerOptions options;
-  options.draft_stretch = 3;
+  options.speculation_stretch = 3;
   return options;
 }
 
@@ -29,7 +29,7 @@ std::vector<std::vector<float>> state_of(Cluster& cluster, std::size_t slots) {
   for (std::uint32_t slot = 1; slot <= slots; ++slot) {
     state.emplace_back(static_cast<std::size_t>(cluster.spec.size));
     cluster.client(0).pull(state.back(), slot);
-    cluster.settle();
+    cluster.materialize();
     EXPECT_TRUE(cluster.client(0).pulled());
   }
   return state;
@@ -53,7 +53,7 @@ void step_together(Cluster& cluster, int steps) {
   }
 }
 
-TEST(Drafts, ComeToTheSameBitsAsOrdinaryUpdates) {
+TEST(SpeculativeUpdates, ComeToTheSameBitsAsOrdinaryUpdates) {
   for (const std::string optimizer : {"sgd", "adam"}) {
     for (const int workers : {1, 3}) {
       const ServerMode mode = workers == 1 ? ServerMode::kAsync : ServerMode::kSync;
@@ -68,7 +68,7 @@ TEST(Drafts, ComeToTheSameBitsAsOrdinaryUpdates) {
       EXPECT_EQ(ordinary.sent[ServerFrame::kEarlyValues], 0);
       EXPECT_GE(ahead.sent[ServerFrame::kEarlyValues], 5 * 8 * workers);
       EXPECT_EQ(ahead.server->version(), 5U);
-      EXPECT_EQ(ahead.server->counters().drafted, 5U);
+      EXPECT_EQ(ahead.server->counters().speculative, 5U);
       EXPECT_EQ(state_of(ahead, slots), state_of(ordinary, slots)) << optimizer << workers;
       EXPECT_EQ(ahead.at(0).values, values_of(ahead));
       EXPECT_THAT(ahead.errors, IsEmpty());
@@ -76,7 +76,7 @@ TEST(Drafts, ComeToTheSameBitsAsOrdinaryUpdates) {
   }
 }
 
-TEST(Drafts, GoOnForAWorkerThatHasPushedAllAndWaits) {
+TEST(SpeculativeUpdates, GoOnForAWorkerThatHasPushedAllAndWaits) {
   Cluster cluster(counting(2, ServerMode::kSync), in_small_stretches(), 1);
   count_pushes(cluster);
   prepare(cluster, true);
@@ -87,16 +87,16 @@ TEST(Drafts, GoOnForAWorkerThatHasPushedAllAndWaits) {
   const std::size_t before = on_the_way();
   for (int frame = 0; frame < 5; ++frame) cluster.deliver_to_server(1);
   EXPECT_GT(on_the_way(), before);
-  cluster.settle();
+  cluster.materialize();
   for (const Rank rank : {0, 1}) {
     EXPECT_TRUE(cluster.end_step(rank));
     EXPECT_EQ(cluster.at(rank).values, values_of(cluster));
   }
-  EXPECT_EQ(cluster.server->counters().drafted, 1U);
+  EXPECT_EQ(cluster.server->counters().speculative, 1U);
   EXPECT_THAT(cluster.errors, IsEmpty());
 }
 
-TEST(Drafts, CostNoFurtherFrameWhereAPushIsOne) {
+TEST(SpeculativeUpdates, CostNoFurtherFrameWhereAPushIsOne) {
   Cluster cluster(job(1, ServerMode::kAsync));
   cluster.ahead = true;
   cluster.begin();
@@ -106,7 +106,7 @@ TEST(Drafts, CostNoFurtherFrameWhereAPushIsOne) {
   EXPECT_EQ(cluster.sent[ServerFrame::kValues], before + 4);
 }
 
-TEST(Drafts, AreNotTheModelBeforeThePushIsWhole) {
+TEST(SpeculativeUpdates, AreNotTheModelBeforeThePushIsWhole) {
   Cluster cluster(counting(2, ServerMode::kAsync), in_small_stretches(), 1);
   count_pushes(cluster);
   prepare(cluster, true);
@@ -120,13 +120,13 @@ TEST(Drafts, AreNotTheModelBeforeThePushIsWhole) {
   cluster.client(1).pull(seen);
   while (cluster.deliver_to_server(1) || cluster.deliver_to_worker(1)) continue;
   EXPECT_EQ(seen, before);
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.end_step(0));
   EXPECT_EQ(cluster.at(0).values, values_of(cluster));
   EXPECT_EQ(cluster.at(0).values[0], 1.0F);
 }
 
-TEST(Drafts, AreForgottenWhenAnotherPushIsFirst) {
+TEST(SpeculativeUpdates, AreForgottenWhenAnotherPushIsFirst) {
   Cluster cluster(counting(2, ServerMode::kAsync), in_small_stretches(), 1);
   count_pushes(cluster);
   prepare(cluster, true);
@@ -136,7 +136,7 @@ TEST(Drafts, AreForgottenWhenAnotherPushIsFirst) {
   cluster.start_step(1);
   while (cluster.deliver_to_server(1) || cluster.deliver_to_worker(1)) continue;
   EXPECT_TRUE(cluster.end_step(1));
-  cluster.settle();
+  cluster.materialize();
   EXPECT_TRUE(cluster.end_step(0));
   EXPECT_EQ(cluster.at(0).values, values_of(cluster));
   EXPECT_EQ(cluster.at(0).values[0], 1.0F);
@@ -145,7 +145,7 @@ TEST(Drafts, AreForgottenWhenAnotherPushIsFirst) {
   EXPECT_THAT(cluster.errors, IsEmpty());
 }
 
-TEST(Drafts, AreForgottenWhenTheGradientsEndIsNotFinite) {
+TEST(SpeculativeUpdates, AreForgottenWhenTheGradientsEndIsNotFinite) {
   for (const ServerMode mode : {ServerMode::kAsync, ServerMode::kSync}) {
     Cluster cluster(counting(1, mode), in_small_stretches(), 1);
     cluster.gradient = [](Rank, int step, std::span<const float>, std::span<float> out) {
@@ -161,7 +161,7 @@ TEST(Drafts, AreForgottenWhenTheGradientsEndIsNotFinite) {
   }
 }
 
-TEST(Drafts, AreForgottenWhenASumOverflows) {
+TEST(SpeculativeUpdates, AreForgottenWhenASumOverflows) {
   Cluster cluster(counting(2, ServerMode::kSync), in_small_stretches(), 1);
   cluster.gradient = [](Rank, int step, std::span<const float>, std::span<float> out) {
     std::fill(out.begin(), out.end(), -1.0F);
@@ -173,7 +173,7 @@ TEST(Drafts, AreForgottenWhenASumOverflows) {
   EXPECT_EQ(values_of(cluster), std::vector<float>(16, 2.0F));
 }
 
-TEST(Drafts, OfARoundAreForgottenWhenAWorkerGoes) {
+TEST(SpeculativeUpdates, OfARoundAreForgottenWhenAWorkerGoes) {
   Cluster cluster(counting(3, ServerMode::kSync), in_small_stretches(), 1);
   count_pushes(cluster);
   prepare(cluster, true);
@@ -184,9 +184,9 @@ TEST(Drafts, OfARoundAreForgottenWhenAWorkerGoes) {
   EXPECT_GT(cluster.sent[ServerFrame::kEarlyValues], 0);
   cluster.disconnect(2);
   cluster.at(2).silent = true;
-  cluster.settle();
+  cluster.materialize();
   cluster.pass(std::chrono::seconds(4));
-  cluster.settle();
+  cluster.materialize();
   for (Rank rank = 0; rank < 2; ++rank) {
     EXPECT_TRUE(cluster.end_step(rank));
     EXPECT_EQ(cluster.at(rank).values, values_of(cluster));
@@ -197,11 +197,11 @@ TEST(Drafts, OfARoundAreForgottenWhenAWorkerGoes) {
 
 // With a fault at each moment of a job in turn: what the workers hold is the model, and every push
 // that was acknowledged is in it once.
-TEST(Drafts, LoseNothingWhateverBreaksAndWhen) {
+TEST(SpeculativeUpdates, LoseNothingWhateverBreaksAndWhen) {
   for (const ServerMode mode : {ServerMode::kAsync, ServerMode::kSync}) {
     for (int at = 1; at < 150; at += 2) {
       ServerOptions options = keeping();
-      options.draft_stretch = 3;
+      options.speculation_stretch = 3;
       Cluster cluster(counting(2, mode), options, 1);
       count_pushes(cluster);
       cluster.parts = 5;

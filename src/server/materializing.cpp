@@ -8,14 +8,14 @@
 
 namespace cohort {
 
-void ParameterServer::State::apply(std::span<const float> gradients, double scale) {
+void ParameterServer::State::queue_update(std::span<const float> gradients, double scale) {
   ports.version_changes();
-  model->apply(gradients, scale);
+  model->queue_update(gradients, scale);
 }
 
 // Makes the first `count` elements those of that version, where they are older.
-void ParameterServer::State::settle(std::uint64_t version, std::size_t count) {
-  const std::size_t begin = model->settled(version);
+void ParameterServer::State::materialize(std::uint64_t version, std::size_t count) {
+  const std::size_t begin = model->materialized(version);
   if (begin >= count) return;
   for (Member& other : members->all()) {
     while (other.reading && other.reading->version < version && other.reading->place < count) {
@@ -26,17 +26,17 @@ void ParameterServer::State::settle(std::uint64_t version, std::size_t count) {
   for (std::size_t i = 0; i < model->slot_count(); ++i) {
     memory_changes(model->slot(i).subspan(begin, count - begin));
   }
-  model->settle(version, count);
+  model->materialize(version, count);
 }
 
-void ParameterServer::State::settle() {
-  settle(model->version(), static_cast<std::size_t>(spec->size));
+void ParameterServer::State::materialize() {
+  materialize(model->version(), static_cast<std::size_t>(spec->size));
 }
 
 // A push is about to come into it, and it may still hold an update that is under way.
 void ParameterServer::State::free_memory(const StagedPush& push) {
   const auto version = model->waits_for(push.gradients);
-  if (version) settle(*version, static_cast<std::size_t>(spec->size));
+  if (version) materialize(*version, static_cast<std::size_t>(spec->size));
 }
 
 void ParameterServer::State::memory_changes(std::span<const float> memory) {

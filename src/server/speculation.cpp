@@ -1,10 +1,11 @@
 // An update that takes shape while its gradients are still coming in, and the values that are sent
 // of it ahead of time: so the way to the server and the way back are used at once.
 //
-// A draft is nobody's model. It becomes the model in one step, when the last gradient is there and
-// all that it was made of counts; whatever happens meanwhile, an update of others, a number that is
-// not finite, somebody who goes, it is forgotten and the update made as if it had never been. The
-// workers take what they are sent of it for values only once they are told that it stands.
+// A speculative update is nobody's model. It becomes the model in one step, when the last gradient
+// is there and all that it was made of counts; whatever happens meanwhile, an update of others, a
+// number that is not finite, somebody who goes, it is forgotten and the update made as if it had
+// never been. The workers take what they are sent of it for values only once they are told that it
+// stands.
 #include <algorithm>
 
 #include "server/numbers.h"
@@ -24,8 +25,8 @@ bool pulls_ahead(const Member& member) {
 
 // Whose gradients the next update will be made of, if all goes on as it looks now. Nobody: that
 // cannot be told, or nobody waits for its values.
-std::vector<Rank> ParameterServer::State::drafters(const Member& member) const {
-  if (no_drafts || spec->wire != WireFormat::kFloat32 || spec->delay_compensation > 0 ||
+std::vector<Rank> ParameterServer::State::speculation_ranks(const Member& member) const {
+  if (no_speculation || spec->wire != WireFormat::kFloat32 || spec->delay_compensation > 0 ||
       !initialized || recovering || finished_training()) {
     return {};
   }
@@ -57,99 +58,101 @@ bool ParameterServer::State::others_push(Rank worker) const {
   });
 }
 
-bool ParameterServer::State::draft_holds() const {
-  if (!draft || draft->version != model->version()) return false;
-  return std::all_of(draft->parts.begin(), draft->parts.end(), [&](const Draft::Part& part) {
-    const Member& member = members->at(part.worker);
-    return member.live() && member.incarnation == part.incarnation &&
-           member.push.sequence == part.sequence && member.push.cleared == part.cleared &&
-           member.push.finite;
-  });
+bool ParameterServer::State::speculation_holds() const {
+  if (!speculation || speculation->version != model->version()) return false;
+  return std::all_of(speculation->parts.begin(), speculation->parts.end(),
+                     [&](const Speculation::Part& part) {
+                       const Member& member = members->at(part.worker);
+                       return member.live() && member.incarnation == part.incarnation &&
+                              member.push.sequence == part.sequence &&
+                              member.push.cleared == part.cleared && member.push.finite;
+                     });
 }
 
-void ParameterServer::State::look_at_draft(const Member& member) {
-  if (draft && !draft_holds()) draft.reset();
-  if (!draft) {
-    const std::vector<Rank> ranks = drafters(member);
+void ParameterServer::State::speculate(const Member& member) {
+  if (speculation && !speculation_holds()) speculation.reset();
+  if (!speculation) {
+    const std::vector<Rank> ranks = speculation_ranks(member);
     if (ranks.empty()) return;
-    settle();
+    materialize();
     for (const auto memory : model->second_copy()) memory_changes(memory);
-    if (!model->begin_draft(1.0 / static_cast<double>(ranks.size()))) {
-      no_drafts = true;
+    if (!model->begin_speculation(1.0 / static_cast<double>(ranks.size()))) {
+      no_speculation = true;
       ports.log(
           "there is no memory for a second copy of the model: values are sent when all "
           "gradients are there");
       return;
     }
-    draft = Draft{.parts = {}, .version = model->version()};
+    speculation = Speculation{.parts = {}, .version = model->version()};
     for (const Rank rank : ranks) {
       Member& each = members->at(rank);
-      draft->parts.push_back({rank, each.incarnation, each.push.sequence, each.push.cleared});
+      speculation->parts.push_back({rank, each.incarnation, each.push.sequence, each.push.cleared});
       if (each.pull) each.pull->early = 0;
     }
   }
-  if (spec->mode != ServerMode::kSync && others_push(draft->parts.front().worker)) return;
+  if (spec->mode != ServerMode::kSync && others_push(speculation->parts.front().worker)) return;
   auto ready = static_cast<std::size_t>(spec->size);
-  for (const Draft::Part& part : draft->parts) {
+  for (const Speculation::Part& part : speculation->parts) {
     ready = std::min(ready, static_cast<std::size_t>(members->at(part.worker).push.arrived));
   }
   do {
-    for (const Draft::Part& part : draft->parts) send_early(members->at(part.worker));
-  } while (model->drafted() + options.draft_stretch <= ready && extend_draft());
+    for (const Speculation::Part& part : speculation->parts) send_early(members->at(part.worker));
+  } while (model->speculated() + options.speculation_stretch <= ready && extend_speculation());
 }
 
-// By one stretch; false when its gradients cannot be used, and with it the draft.
-bool ParameterServer::State::extend_draft() {
-  const std::size_t place = model->drafted();
+// By one stretch; false when its gradients cannot be used, and with it the speculation.
+bool ParameterServer::State::extend_speculation() {
+  const std::size_t place = model->speculated();
   const std::size_t count =
-      std::min(options.draft_stretch, static_cast<std::size_t>(spec->size) - place);
-  std::span<float> sum =
-      std::span(members->at(draft->parts.front().worker).push.gradients).subspan(place, count);
-  if (draft->parts.size() > 1) {
+      std::min(options.speculation_stretch, static_cast<std::size_t>(spec->size) - place);
+  std::span<float> sum = std::span(members->at(speculation->parts.front().worker).push.gradients)
+                             .subspan(place, count);
+  if (speculation->parts.size() > 1) {
     stretch.assign(sum.begin(), sum.end());
     sum = stretch;
-    for (std::size_t i = 1; i < draft->parts.size(); ++i) {
-      const Member& other = members->at(draft->parts[i].worker);
+    for (std::size_t i = 1; i < speculation->parts.size(); ++i) {
+      const Member& other = members->at(speculation->parts[i].worker);
       add_to(sum, std::span(other.push.gradients).subspan(place, count));
     }
     if (!all_finite(sum)) {
-      draft.reset();
+      speculation.reset();
       return false;
     }
   }
-  model->extend_draft(sum);
+  model->extend_speculation(sum);
   return true;
 }
 
 void ParameterServer::State::send_early(Member& member) {
   if (!pulls_ahead(member) || !in_bounds(member, member.clock + 1)) return;
   const std::size_t at_most = ports.piece_bytes(*member.connection) / sizeof(float);
-  const std::span<const float> values = model->draft();
+  const std::span<const float> values = model->speculative_parameters();
   for (std::size_t& place = member.pull->early; place < values.size();) {
     const auto part = values.subspan(place, std::min(at_most, values.size() - place));
     FrameHeader header;
     header.sequence = member.pull->id;
     header.place = place;
-    header.detail = low_bits(draft->version + 1);
+    header.detail = low_bits(speculation->version + 1);
     place += part.size();
     send(member, ServerFrame::kEarlyValues, header, std::as_bytes(part), Kept::kLent);
   }
 }
 
-// Whether the update by exactly these was drafted: then it is made now.
-bool ParameterServer::State::adopt_draft(const std::vector<Rank>& ranks) {
+// Whether the update by exactly these was made ahead of time: then it is made now.
+bool ParameterServer::State::adopt_speculation(const std::vector<Rank>& ranks) {
   const bool fits =
-      draft_holds() &&
-      std::equal(ranks.begin(), ranks.end(), draft->parts.begin(), draft->parts.end(),
-                 [](Rank rank, const Draft::Part& part) { return rank == part.worker; });
-  while (fits && draft && model->drafted() < static_cast<std::size_t>(spec->size)) extend_draft();
-  const bool adopted = fits && draft;
-  draft.reset();
+      speculation_holds() &&
+      std::equal(ranks.begin(), ranks.end(), speculation->parts.begin(), speculation->parts.end(),
+                 [](Rank rank, const Speculation::Part& part) { return rank == part.worker; });
+  while (fits && speculation && model->speculated() < static_cast<std::size_t>(spec->size))
+    extend_speculation();
+  const bool adopted = fits && speculation;
+  speculation.reset();
   if (!adopted) return false;
   send_the_rest();  // of the copy that is the model now
   ports.version_changes();
-  model->adopt_draft();
-  ++counters.drafted;
+  model->adopt_speculation();
+  ++counters.speculative;
   for (const Rank rank : ranks) {
     Member& member = members->at(rank);
     if (member.pull && member.pull->early > 0) member.pull->stands_at = model->version();
