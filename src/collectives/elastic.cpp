@@ -103,14 +103,14 @@ Bytes ElasticCollectives::operate(std::span<const std::byte> own, const Combine&
   try {
     while (leader_ != rank()) {
       if (std::optional<Bytes> answer = follow(own, deadline)) {
-        Bytes result = settle(std::move(*answer));
+        Bytes result = take_answer(std::move(*answer));
         hear_others();
         return result;
       }
       fail_if_broken();
       leader_ = successor();
     }
-    return settle(lead(own, combine, lets_in, deadline));
+    return take_answer(lead(own, combine, lets_in, deadline));
   } catch (const CutOffError&) {
     throw;
   } catch (const PeerError& error) {
@@ -121,7 +121,7 @@ Bytes ElasticCollectives::operate(std::span<const std::byte> own, const Combine&
   }
 }
 
-Bytes ElasticCollectives::settle(Bytes bytes) {
+Bytes ElasticCollectives::take_answer(Bytes bytes) {
   const LivingAnswer answer = read_answer(bytes, size());
   answered_by_ = answer.leader;
   present_ = answer.present;
@@ -248,7 +248,7 @@ Bytes ElasticCollectives::enter(Deadline deadline) {
       throw PeerError(list_of({leader_.load()}) + " sent something else than an entry");
     }
     operation_ = header.operation;
-    settle({payload.begin(), payload.end()});
+    take_answer({payload.begin(), payload.end()});
   }
 }
 

@@ -100,7 +100,7 @@ class ElasticCollectives final : public Collectives {
 
   Bytes operate(std::span<const std::byte> own, const Combine& combine, bool lets_in,
                 Deadline deadline);
-  Bytes settle(Bytes answer);
+  Bytes take_answer(Bytes answer);
 
   // Both return the answer; nothing: who led is lost.
   Bytes lead(std::span<const std::byte> own, const Combine& combine, bool lets_in,

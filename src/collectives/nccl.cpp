@@ -76,8 +76,8 @@ class Communicator {
       check(cudaEventCreateWithFlags(&ready_, cudaEventDisableTiming), name_ + ", new event");
       ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
       config.blocking = 0;
-      settle(ncclCommInitRankConfig(&communicator_, size, id, rank, &config), "joining the group",
-             deadline);
+      wait_until_taken(ncclCommInitRankConfig(&communicator_, size, id, rank, &config),
+                       "joining the group", deadline);
     } catch (...) {
       release();
       throw;
@@ -99,9 +99,9 @@ class Communicator {
     check_place(values.data());
     check(cudaEventRecord(ready_, cudaStreamLegacy), name_ + ", " + doing);
     check(cudaStreamWaitEvent(stream_, ready_, 0), name_ + ", " + doing);
-    settle(ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat, ncclSum,
-                         communicator_, stream_),
-           doing, deadline);
+    wait_until_taken(ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat, ncclSum,
+                                   communicator_, stream_),
+                     doing, deadline);
     BackOff back_off;
     for (;;) {
       const cudaError_t state = cudaStreamQuery(stream_);
@@ -122,7 +122,7 @@ class Communicator {
   }
 
   // Waits until NCCL has taken over what `result` says it has begun.
-  void settle(ncclResult_t result, const std::string& doing, Deadline deadline) {
+  void wait_until_taken(ncclResult_t result, const std::string& doing, Deadline deadline) {
     BackOff back_off;
     while (result == ncclInProgress) {
       check_time(doing, deadline);

@@ -11,7 +11,7 @@ namespace cohort {
 
 class AveragedModel {
  public:
-  // All workers make one together. The replica outlives it; its method is settled.
+  // All workers make one together. The replica outlives it and holds the model (materialize()).
   AveragedModel(Replica& replica, const WorkerGroup& group);
   ~AveragedModel();  // the worker's own model again, bit for bit
   AveragedModel(const AveragedModel&) = delete;

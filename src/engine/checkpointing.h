@@ -19,7 +19,7 @@ namespace cohort {
 // step.
 class Snapshot {
  public:
-  // The method must be settled. `extra` is the engine's own state.
+  // The method must have materialized the model. `extra` is the engine's own state.
   Snapshot(Replica& replica, UpdateMethod& method, Step step, nlohmann::json extra);
   // The replica holds the average of the workers' models, and `workers` the state of each.
   Snapshot(Replica& replica, const std::vector<WorkerState>& workers, Step step,

@@ -45,7 +45,7 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
   own.traffic[0] = worker.traffic() - before;
   group.any(false);  // and end together
   timing.wall_seconds = seconds_between(start, Clock::now());
-  worker.method().settle(worker.replica());
+  worker.method().materialize(worker.replica());
   own.arrivals = worker.arrivals().take();
 
   const std::vector<RankReport> reports = gather_reports(own, group);

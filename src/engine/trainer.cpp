@@ -163,7 +163,7 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
   traffic_.turn_to(TrafficPurpose::kFinish, TrafficBook::Messages::kForPurpose);
   const bool early = stopping_ && done_ < options_.total_steps;
   parts_.method.finish(parts_.replica, early ? Ending::kInterrupted : Ending::kComplete);
-  settle();
+  materialize();
   bool interrupted = stopping_ && done_ < options_.total_steps;
   // A person who pressed Ctrl-C waits for the checkpoint, not for an evaluation.
   if (!interrupted && (!options_.evaluate_when || evaluates_now())) interrupted = !evaluate_now();
@@ -270,8 +270,8 @@ void Trainer::one_step(Loader& loader, BatchUploader& upload) {
   parts_.outlets.progress->step(done_);
 }
 
-void Trainer::settle() {
-  parts_.method.settle(parts_.replica);
+void Trainer::materialize() {
+  parts_.method.materialize(parts_.replica);
   undo_step();
 }
 
@@ -300,7 +300,7 @@ bool Trainer::evaluate_now() {
   const PauseClock::Scope pause(parts_.pauses);
   const TrafficBook::Scope scope(traffic_, TrafficPurpose::kEvaluation);
   parts_.group.doing(done_, Phase::kEvaluating);
-  settle();
+  materialize();
   std::optional<AveragedModel> average;
   if (options_.average_models && !parts_.group.alone()) {
     if (options_.evaluate_each) evaluate_each();
@@ -383,7 +383,7 @@ void Trainer::checkpoint_now(Occasion occasion) {
   // What was saved before it was evaluated is saved again when it turns out to be the best.
   if (!options_.save_checkpoints || (saved_ == done_ && !best)) return;
   parts_.group.doing(done_, Phase::kSaving);
-  settle();
+  materialize();
   // Where who writes is lost meanwhile, the next one begins anew.
   Rank writer = parts_.group.leader();
   bool saved = checkpoint_once(best, occasion);

@@ -144,7 +144,7 @@ class Trainer {
   void enter();
   void after_step();
   void one_step(Loader& loader, BatchUploader& upload);
-  void settle();
+  void materialize();
   void undo_step();
   RankReport own_report();
   void record_steps();

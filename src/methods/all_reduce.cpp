@@ -70,10 +70,10 @@ class AllReduce final : public UpdateMethod {
     }
   }
 
-  void settle(Replica& replica) override {
+  void materialize(Replica& replica) override {
     if (alone()) return;
     if (!averaged_) average(replica);
-    settle_statistics(replica, options_);
+    share_statistics(replica, options_);
     last_step_ = {};  // what follows is no step
   }
 

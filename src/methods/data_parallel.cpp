@@ -41,7 +41,7 @@ class DataParallel final : public UpdateMethod {
     broadcast_from(*options_.control, 0, replica.parameters(), deadline());
   }
 
-  void settle(Replica& replica) override { settle_statistics(replica, options_); }
+  void materialize(Replica& replica) override { share_statistics(replica, options_); }
   void finish(Replica&, Ending) override {}
   void visit_state(StateVisitor&) override {}
 

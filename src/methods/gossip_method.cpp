@@ -54,10 +54,10 @@ class Gossip final : public UpdateMethod {
     if (under_way_) exchange_->wait();
   }
 
-  void settle(Replica& replica) override {
+  void materialize(Replica& replica) override {
     if (alone()) return;
     end_round();
-    if (options_.statistics == StatisticsPolicy::kMean) settle_statistics(replica, options_);
+    if (options_.statistics == StatisticsPolicy::kMean) share_statistics(replica, options_);
   }
 
   void finish(Replica&, Ending) override {}

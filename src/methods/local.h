@@ -14,7 +14,7 @@ class Local final : public UpdateMethod {
   StepKind before_step(Replica&) override { return StepKind::kTrain; }
   void gradients_ready(Replica&, Range) override {}
   void update(Replica& replica, const StepInfo& info) override;
-  void settle(Replica&) override {}
+  void materialize(Replica&) override {}
   void finish(Replica&, Ending) override {}
   void visit_state(StateVisitor&) override {}
 };

@@ -49,8 +49,8 @@ class LocalRounds final : public UpdateMethod {
     }
   }
 
-  void settle(Replica& replica) override {
-    if (!alone()) settle_statistics(replica, options_);
+  void materialize(Replica& replica) override {
+    if (!alone()) share_statistics(replica, options_);
   }
 
   void finish(Replica&, Ending) override {}

@@ -42,7 +42,7 @@ class ServerLog {
   // checkpoint is.
   void set_first_step(Step step) { first_step_ = step; }
   std::optional<Step> first_step() const { return first_step_; }
-  // Of the model that was settled last: gradients of each worker.
+  // Of the model that was materialized last: gradients of each worker.
   void set_pushes(std::vector<std::uint64_t> pushes) { pushes_ = std::move(pushes); }
   const std::vector<std::uint64_t>& pushes() const { return pushes_; }
   // At the end: what the model lacks of the updates asked for, in words; empty: nothing.

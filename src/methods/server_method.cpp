@@ -122,7 +122,7 @@ class ServerMethod final : public UpdateMethod {
 
   void drain(Replica& replica) override { finish_step(replica); }
 
-  void settle(Replica& replica) override {
+  void materialize(Replica& replica) override {
     if (!client_) return;
     finish_step(replica);
     options_.doing(Phase::kExchanging);

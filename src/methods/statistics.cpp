@@ -4,7 +4,7 @@
 
 namespace cohort {
 
-void settle_statistics(Replica& replica, const MethodOptions& options) {
+void share_statistics(Replica& replica, const MethodOptions& options) {
   const at::Tensor& values = replica.statistics();
   if (values.numel() == 0 || options.size == 1) return;
   const Deadline deadline = deadline_in(options.patience);

@@ -6,6 +6,6 @@
 namespace cohort {
 
 // All ranks call it together.
-void settle_statistics(Replica& replica, const MethodOptions& options);
+void share_statistics(Replica& replica, const MethodOptions& options);
 
 }  // namespace cohort

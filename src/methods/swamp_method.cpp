@@ -80,7 +80,7 @@ class Swamp final : public UpdateMethod {
     note_version();
   }
 
-  void settle(Replica&) override {}
+  void materialize(Replica&) override {}
 
   void finish(Replica& replica, Ending ending) override {
     if (!client_ || ending == Ending::kInterrupted) return;

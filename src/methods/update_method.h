@@ -66,7 +66,7 @@ class UpdateMethod {
   virtual void gradients_ready(Replica& replica, Range range) = 0;
 
   // Called after backward. Turns gradients() (of a probe: info.loss) into the parameters for the
-  // next step, which before_step() or settle() may have to wait for.
+  // next step, which before_step() or materialize() may have to wait for.
   virtual void update(Replica& replica, const StepInfo& info) = 0;
 
   // Waits until what is in flight has been sent and has come, and leaves all else as it is: before
@@ -74,10 +74,10 @@ class UpdateMethod {
   virtual void drain(Replica&) {}
 
   // Finishes what is in flight: before an evaluation, a checkpoint and the end.
-  virtual void settle(Replica& replica) = 0;
+  virtual void materialize(Replica& replica) = 0;
 
-  // Called once after the last step, also of a run that was interrupted; settle() follows. What
-  // other workers still do to a model in common is waited for here.
+  // Called once after the last step, also of a run that was interrupted; materialize() follows.
+  // What other workers still do to a model in common is waited for here.
   virtual void finish(Replica& replica, Ending ending) = 0;
 
   // Where the loss of a rank does not end the others (Membership::elastic), between two steps:
@@ -94,7 +94,8 @@ class UpdateMethod {
 };
 
 enum class StatisticsPolicy {
-  kFirstRank,     // everybody takes rank 0's batch-norm statistics when the method settles
+  kFirstRank,     // everybody takes rank 0's batch-norm statistics when the method materializes the
+                  // model
   kMean,          // everybody takes the mean over the ranks
   kSynchronised,  // they never differ: the layers exchange them in every pass
 };

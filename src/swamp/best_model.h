@@ -6,7 +6,7 @@
 //
 // The life of a candidate: offer() takes it in; next() gives it out, one at a time, to be examined;
 // examined() says what the losses mean, without changing anything yet, so that the owner can make a
-// new best model durable before anybody hears of it; settle() makes it count. Each candidate gets
+// new best model durable before anybody hears of it; commit() makes it count. Each candidate gets
 // exactly one verdict, from whichever of these it is.
 #pragma once
 
@@ -94,7 +94,7 @@ class BestModel {
 
   // What was said of the candidate that is being examined counts from here on: what examined()
   // gave, or a refusal (candidate.h) when it could not be examined, or not be kept.
-  virtual void settle(const Judgement& judgement) = 0;
+  virtual void commit(const Judgement& judgement) = 0;
 
   // What a worker gets that has `has_version` already (0: none): nothing where the policy says so.
   virtual std::optional<BestValue> pull(std::uint64_t has_version) = 0;

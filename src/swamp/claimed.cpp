@@ -61,7 +61,7 @@ class Claimed : public BestModel {
     return judgement;
   }
 
-  void settle(const Judgement& judgement) override {
+  void commit(const Judgement& judgement) override {
     COHORT_CHECK(examining_, "a candidate that was examined");
     examining_.reset();
     if (judgement.best) best_ = *judgement.best;

@@ -185,9 +185,9 @@ void BestModelServer::on_persisted(std::uint64_t id, Deadline now) {
   }
   if (state.pending && state.pending->needs <= id) {
     const Judgement judgement = std::move(state.pending->judgement);
-    state.settle(judgement);
+    state.commit(judgement);
   }
-  if (state.persisting) return;  // what was settled has begun the next one
+  if (state.persisting) return;  // what was committed has begun the next one
   if (state.snapshot_wanted) {
     state.request_snapshot();
   } else if (state.ending && !state.somebody_there()) {
@@ -210,7 +210,7 @@ void BestModelServer::on_persist_failed(std::uint64_t id, const std::string& why
     state.pending->needs = id + 1;
     if (++state.pending->tries >= state.settings.persist_tries) {
       const Candidate candidate = *state.examining;
-      state.settle(refusal(candidate, state.policy->best().version,
+      state.commit(refusal(candidate, state.policy->best().version,
                            "it could not be written to disk: " + why));
     }
   }

@@ -105,16 +105,16 @@ void BestModelServer::State::examine_next() {
 }
 
 void BestModelServer::State::judge(const Judgement& judgement) {
-  if (!judgement.best || !settings.keeps_state) return settle(judgement);
+  if (!judgement.best || !settings.keeps_state) return commit(judgement);
   pending = Pending{.judgement = judgement, .needs = 0, .tries = 0};
   changed = true;
   pending->needs = request_snapshot();
 }
 
-void BestModelServer::State::settle(const Judgement& judgement) {
+void BestModelServer::State::commit(const Judgement& judgement) {
   pending.reset();
   examining.reset();
-  policy->settle(judgement);
+  policy->commit(judgement);
   if (judgement.best) {
     initial.values.reset();  // nobody begins with them any more
     ports.accepted(*judgement.best);

@@ -84,7 +84,7 @@ struct BestModelServer::State {
   void offer_is_whole(Member& member);
   void examine_next();
   void judge(const Judgement& judgement);
-  void settle(const Judgement& judgement);
+  void commit(const Judgement& judgement);
   void tell(const Decision& decision);
   void send_verdict(const Member& member, const OfferVerdict& verdict);
   void on_pull(Member& member, const FrameHeader& header);

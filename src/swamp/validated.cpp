@@ -70,7 +70,7 @@ class Validated final : public BestModel {
     return judgement;
   }
 
-  void settle(const Judgement& judgement) override {
+  void commit(const Judgement& judgement) override {
     COHORT_CHECK(examining_, "a candidate that was examined");
     examining_.reset();
     if (judgement.best) best_ = *judgement.best;

@@ -309,7 +309,7 @@ void TcpCore::send(const std::shared_ptr<TcpLaneState>& lane, Rank to,
     if (TcpWire* wire = lane->wires[to]) {
       wire->send(std::move(message));
     } else {
-      message->settle(TcpOutgoing::State::kLost);
+      message->resolve(TcpOutgoing::State::kLost);
     }
   });
 }

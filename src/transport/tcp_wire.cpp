@@ -38,7 +38,7 @@ TcpOutgoing::State TcpOutgoing::wait() {
   return state_;
 }
 
-void TcpOutgoing::settle(State state) {
+void TcpOutgoing::resolve(State state) {
   // Notified under the lock: the waiting sender may let go of its share right after.
   const std::lock_guard lock(mutex_);
   if (state_ == State::kQueued) state_ = state;
@@ -87,7 +87,7 @@ void TcpWire::say_refusal(const std::string& reason) {
 
 void TcpWire::send(std::shared_ptr<TcpOutgoing> message) {
   if (ended_ || finishing_) {
-    message->settle(TcpOutgoing::State::kLost);
+    message->resolve(TcpOutgoing::State::kLost);
     return;
   }
   queue_.push_back(std::move(message));
@@ -109,7 +109,7 @@ void TcpWire::pump() {
     if (header.place != 0) continue;
     ++messages_sent_;
     sent_ = 0;
-    message.settle(TcpOutgoing::State::kSent);
+    message.resolve(TcpOutgoing::State::kSent);
     queue_.pop_front();
   }
   if (ended_) return;
@@ -156,7 +156,7 @@ void TcpWire::end(const std::string& reason) {
   again_.cancel();
   // The owner first: whose message is lost asks why.
   owner_.wire_ended(*this, reason);
-  for (const auto& message : queue_) message->settle(TcpOutgoing::State::kLost);
+  for (const auto& message : queue_) message->resolve(TcpOutgoing::State::kLost);
   queue_.clear();
 }
 

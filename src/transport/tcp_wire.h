@@ -41,7 +41,7 @@ class TcpOutgoing {
   // On the link's thread:
   Tag tag() const { return tag_; }
   std::span<const std::byte> bytes() const { return bytes_; }
-  void settle(State state);
+  void resolve(State state);
   void own_now();  // copies what is lent, so that the sender may go
 
  private:

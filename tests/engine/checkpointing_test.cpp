@@ -31,7 +31,7 @@ void expect_equal_weights(const Model& a, const Model& b) {
 }
 
 void save(CheckpointStore& store, SmallTraining& training, Step step) {
-  training.method->settle(training.replica);
+  training.method->materialize(training.replica);
   const Snapshot snapshot(training.replica, *training.method, step, {{"note", "own"}});
   store.save(snapshot.contents(), false);
 }

@@ -41,7 +41,7 @@ class Prober final : public UpdateMethod {
     losses.push_back(info.loss);
     if (updates++ % 2 == 0) replica.apply_gradients(info.lr);
   }
-  void settle(Replica&) override {}
+  void materialize(Replica&) override {}
   void finish(Replica&, Ending) override {}
   void visit_state(StateVisitor&) override {}
 

@@ -60,7 +60,7 @@ std::vector<at::Tensor> train(const Plan& run) {
       take_step(model, replica, *method, {step, run.lr}, {tiny_batch(seed)});
     }
     method->finish(replica, Ending::kComplete);
-    method->settle(replica);
+    method->materialize(replica);
     parameters[static_cast<std::size_t>(rank)] = replica.parameters().clone();
   });
   return parameters;

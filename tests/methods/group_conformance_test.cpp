@@ -82,7 +82,7 @@ Outcome train(const std::string& method, const Settings& settings,
                 });
     }
     made->finish(replica, Ending::kComplete);
-    made->settle(replica);
+    made->materialize(replica);
     outcome.parameters[static_cast<std::size_t>(rank)] = replica.parameters().clone();
     outcome.sent[static_cast<std::size_t>(rank)] = options.gradients->traffic().sent;
   });
@@ -270,7 +270,7 @@ TEST_P(InAGroup, RefusesRanksWithAnotherModel) {
 TEST(LocalSteps, EqualAHandWrittenReference) {
   constexpr int kRanks = 3;
   constexpr Step kEvery = 4;
-  constexpr Step kSteps = 10;  // ends in the middle of a period: settling averages
+  constexpr Step kSteps = 10;  // ends in the middle of a period: materialize() averages
   for (const std::string optimizer : {"sgd", "adam"}) {
     const Settings settings{.ranks = kRanks,
                             .replica = {.optimizer = optimizer, .weight_decay = 0.01}};
@@ -314,14 +314,14 @@ TEST(LocalSteps, EqualAHandWrittenReference) {
         take_step(model, replica, *method, {step, 0.05}, batches_of(settings, rank, step));
         EXPECT_EQ(options.gradients->traffic().sent > before, (step + 1) % kEvery == 0);
       }
-      method->settle(replica);
+      method->materialize(replica);
       EXPECT_LT(distance(replica.parameters(), replicas[0]->parameters()), 1e-6) << optimizer;
       for (std::size_t slot = 0; slot < replica.slots().size(); ++slot) {
         EXPECT_LT(distance(replica.slots()[slot], replicas[0]->slots()[slot]), 1e-6) << optimizer;
       }
       const at::Tensor once = replica.parameters().clone();
-      method->settle(replica);
-      EXPECT_TRUE(replica.parameters().equal(once)) << "settling twice changes nothing";
+      method->materialize(replica);
+      EXPECT_TRUE(replica.parameters().equal(once)) << "a second call changes nothing";
     });
   }
 }

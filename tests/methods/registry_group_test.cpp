@@ -115,10 +115,10 @@ class EveryMethodInAGroup : public testing::TestWithParam<std::tuple<std::string
         outcome.last_losses[index] = found.item<double>();
       }
       replica.set_gradient_listener(nullptr);
-      made->settle(replica);
+      made->materialize(replica);
       outcome.memories[index].visit(replica, *made);
       made->finish(replica, Ending::kComplete);
-      made->settle(replica);
+      made->materialize(replica);
       outcome.parameters[index] = replica.parameters().clone();
     });
     return outcome;

@@ -122,7 +122,7 @@ TEST(CopyFromFirstRank, GivesEveryoneItsParametersBuffersStateAndCounters) {
   }
 }
 
-std::vector<at::Tensor> settled(StatisticsPolicy policy) {
+std::vector<at::Tensor> materialized(StatisticsPolicy policy) {
   constexpr int kRanks = 3;
   Channels channels(kRanks);
   std::vector<at::Tensor> found(kRanks);
@@ -132,7 +132,7 @@ std::vector<at::Tensor> settled(StatisticsPolicy policy) {
     replica.statistics().fill_(std::exp2(2.0 * rank));  // 1, 4, 16
     MethodOptions options = channels.options(rank);
     options.statistics = policy;
-    settle_statistics(replica, options);
+    share_statistics(replica, options);
     found[static_cast<std::size_t>(rank)] = replica.statistics().clone();
   });
   return found;
@@ -143,7 +143,7 @@ TEST(SettleStatistics, FollowsThePolicy) {
        {std::pair{StatisticsPolicy::kFirstRank, std::vector<float>{1, 1, 1}},
         {StatisticsPolicy::kMean, {7, 7, 7}},
         {StatisticsPolicy::kSynchronised, {1, 4, 16}}}) {
-    const auto found = settled(policy);
+    const auto found = materialized(policy);
     for (std::size_t rank = 0; rank < expected.size(); ++rank) {
       ASSERT_EQ(found[rank].numel(), 6);
       EXPECT_TRUE(found[rank].equal(at::zeros_like(found[rank]).fill_(expected[rank])))

@@ -19,12 +19,12 @@ class CountingMethod final : public UpdateMethod {
     replica.apply_gradients(info.lr);
     ++updates;
   }
-  void settle(Replica&) override { ++settled; }
+  void materialize(Replica&) override { ++materialized; }
   void finish(Replica&, Ending) override {}
   void visit_state(StateVisitor& visitor) override { visitor.number("updates_seen", updates); }
 
   int starts = 0;
-  int settled = 0;
+  int materialized = 0;
   std::int64_t elements = 0;
   std::int64_t updates = 0;
 };
@@ -39,7 +39,7 @@ void train(Model& model, Replica& replica, UpdateMethod& method, Step first, Ste
     replica.finish_backward();
     method.update(replica, {step, 0.1});
   }
-  method.settle(replica);
+  method.materialize(replica);
   replica.set_gradient_listener(nullptr);
 }
 
@@ -73,9 +73,9 @@ TEST_P(EveryMethod, MaySettleAtAnyTimeAndMoreThanOnce) {
   Replica replica(model, {});
   method->start(replica);
   train(model, replica, *method, 0, 2);
-  const at::Tensor settled = replica.parameters().clone();
-  method->settle(replica);
-  EXPECT_TRUE(replica.parameters().equal(settled));
+  const at::Tensor materialized = replica.parameters().clone();
+  method->materialize(replica);
+  EXPECT_TRUE(replica.parameters().equal(materialized));
 }
 
 TEST(UpdateMethod, HearsOfEveryGradientOnceAStep) {

@@ -48,7 +48,7 @@ class Driver {
     const std::uint64_t before = policy_->best().version;
     const Judgement judgement = policy_->examined(losses);
     EXPECT_EQ(policy_->best().version, before) << "judging alone changes nothing";
-    policy_->settle(judgement);
+    policy_->commit(judgement);
     decisions_.push_back(judgement.decision);
     return next;
   }
@@ -336,7 +336,7 @@ TEST_P(Policies, AModelThatCouldNotBeExaminedChangesNothing) {
   std::vector<Decision> decisions;
   const auto next = driver.policy().next(decisions);
   ASSERT_TRUE(next);
-  driver.policy().settle(refusal(next->candidate, 1, "no memory"));
+  driver.policy().commit(refusal(next->candidate, 1, "no memory"));
   EXPECT_EQ(driver.policy().best().version, 1U);
   EXPECT_EQ(driver.handle(candidate(0, 3, 0.5, 3), {0.5F}).version, 2U);
 }
@@ -375,7 +375,7 @@ TEST_P(Policies, TellEveryCandidateOneThing) {
         std::vector<float> losses(4);
         for (float& loss : losses) loss = static_cast<float>(random.uniform());
         const Judgement judgement = policy->examined(losses);
-        policy->settle(judgement);
+        policy->commit(judgement);
         decisions.push_back(judgement.decision);
         if (judgement.decision.verdict.kind == VerdictKind::kAccepted) {
           EXPECT_EQ(policy->best().version, ++version);

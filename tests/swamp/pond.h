@@ -111,7 +111,7 @@ class Pond final : public SwampServerPorts {
     return true;
   }
   // All frames there are, both ways, until there are none.
-  void settle() {
+  void commit() {
     for (bool more = true; more;) {
       more = false;
       for (std::size_t i = 0; i < workers.size(); ++i) {
@@ -128,10 +128,10 @@ class Pond final : public SwampServerPorts {
       worker->client->pull(PullKind::kStart, 0);
       connect(*worker);
     }
-    settle();
+    commit();
     while (writing) {
       write();
-      settle();
+      commit();
     }
   }
 
@@ -168,7 +168,7 @@ class Pond final : public SwampServerPorts {
   // Offers and delivers.
   std::uint64_t offer(std::size_t which, float value, double claim) {
     const std::uint64_t number = client(which).offer(model(value), claim);
-    settle();
+    commit();
     return number;
   }
 

@@ -31,13 +31,13 @@ TEST(Swamp, EverybodyBeginsWithWorkerZerosValues) {
   Pond pond(2);
   pond.client(1).pull(PullKind::kStart, 0);
   pond.connect(pond.at(1));
-  pond.settle();
+  pond.commit();
   EXPECT_FALSE(pond.client(1).pulled());
   EXPECT_EQ(pond.client(1).waits_for(), "the initial values of worker 0");
   pond.client(0).initialize(Pond::model(7));
   pond.client(0).pull(PullKind::kStart, 0);
   pond.connect(pond.at(0));
-  pond.settle();
+  pond.commit();
   ASSERT_TRUE(pond.client(1).pulled());
   EXPECT_THAT(pond.client(1).values(), ElementsAre(7, 7, 7, 7));
   EXPECT_EQ(pond.client(1).answer()->version, 0U);
@@ -48,7 +48,7 @@ TEST(Swamp, InitialValuesThatAreNoNumbersAreRefused) {
   pond.client(0).initialize(Pond::model(NAN));
   pond.client(0).pull(PullKind::kStart, 0);
   pond.connect(pond.at(0));
-  pond.settle();
+  pond.commit();
   ASSERT_TRUE(pond.client(0).refused());
   EXPECT_THAT(*pond.client(0).refused(), HasSubstr("not finite"));
 }
@@ -58,12 +58,12 @@ TEST(Swamp, WhoComesLateBeginsWithTheBest) {
   pond.client(0).initialize(Pond::model(7));
   pond.client(0).pull(PullKind::kStart, 0);
   pond.connect(pond.at(0));
-  pond.settle();
+  pond.commit();
   pond.offer(0, 3, 1);
   pond.examine(1);
   pond.client(1).pull(PullKind::kStart, 0);
   pond.connect(pond.at(1));
-  pond.settle();
+  pond.commit();
   EXPECT_THAT(pond.client(1).values(), ElementsAre(3, 3, 3, 3));
   EXPECT_EQ(pond.client(1).answer()->version, 1U);
 }
@@ -76,23 +76,23 @@ TEST(Swamp, AcceptanceIsToldToNobodyBeforeItIsOnDisk) {
   pond.offer(0, 5, 1);
   pond.examine(5);
   pond.write();
-  pond.settle();
+  pond.commit();
   EXPECT_EQ(pond.client(0).take_verdicts().size(), 1U);
   pond.offer(0, 4, 1);
   pond.examine(4);
   ASSERT_TRUE(pond.writing);
   pond.pass(milliseconds(200));
   pond.client(1).pull(PullKind::kPolicy, 0);
-  pond.settle();
+  pond.commit();
   EXPECT_TRUE(pond.client(0).take_verdicts().empty());
   EXPECT_EQ(pond.acceptances, 1);
   ASSERT_TRUE(pond.client(1).pulled()) << "pulls do not wait for the disk";
   EXPECT_EQ(pond.client(1).answer()->version, 1U);
   pond.write();
-  pond.settle();
+  pond.commit();
   EXPECT_EQ(pond.client(0).take_verdicts().at(0).version, 2U);
   pond.client(1).pull(PullKind::kPolicy, 1);
-  pond.settle();
+  pond.commit();
   EXPECT_EQ(pond.client(1).answer()->version, 2U);
   EXPECT_THAT(pond.client(1).values(), ElementsAre(4, 4, 4, 4));
 }
@@ -131,7 +131,7 @@ TEST(Swamp, AVerdictThatWasLostIsToldAgain) {
   pond.drop(pond.at(0));  // with the verdict under way
   EXPECT_TRUE(pond.client(0).take_verdicts().empty());
   pond.connect(pond.at(0));
-  pond.settle();
+  pond.commit();
   EXPECT_EQ(pond.client(0).take_verdicts().at(0).version, 1U);
   EXPECT_EQ(pond.server->counters().offers, 1U);
 }
@@ -145,7 +145,7 @@ TEST(Swamp, AnAcceptanceThatNobodyHeardOfSurvivesACrash) {
   pond.crash_server();
   EXPECT_EQ(pond.server->best().version, 1U);
   pond.connect(pond.at(0));
-  pond.settle();
+  pond.commit();
   const auto verdicts = pond.client(0).take_verdicts();
   ASSERT_EQ(verdicts.size(), 1U);
   EXPECT_EQ(verdicts[0].kind, VerdictKind::kAccepted);
@@ -159,11 +159,11 @@ TEST(Swamp, WhatWasNotJudgedIsOfferedAgainAfterACrash) {
   pond.offer(0, 3, 1);
   pond.crash_server();
   pond.connect(pond.at(0));
-  pond.settle();
+  pond.commit();
   ASSERT_TRUE(pond.examining);
   pond.examine(3);
   pond.write();
-  pond.settle();
+  pond.commit();
   EXPECT_EQ(pond.client(0).take_verdicts().at(0).version, 1U);
 }
 
@@ -179,7 +179,7 @@ TEST(Swamp, ADiskThatStaysFullRefusesTheModelInTheEnd) {
     pond.fail_to_write();
     pond.pass(milliseconds(1200));
   }
-  pond.settle();
+  pond.commit();
   const auto verdicts = pond.client(0).take_verdicts();
   ASSERT_EQ(verdicts.size(), 1U);
   EXPECT_EQ(verdicts[0].kind, VerdictKind::kRefused);
@@ -191,7 +191,7 @@ TEST(Swamp, ADiskThatStaysFullRefusesTheModelInTheEnd) {
   pond.offer(0, 2, 1);
   pond.examine(2);
   pond.write();
-  pond.settle();
+  pond.commit();
   EXPECT_EQ(pond.client(0).take_verdicts().at(0).version, 1U);
 }
 
@@ -202,7 +202,7 @@ TEST(Swamp, AWorkerSendsNoMoreThanItsWindow) {
   EXPECT_EQ(pond.client(0).unsent(), 1U);
   EXPECT_EQ(pond.server->counters().offers, kOfferWindow);
   pond.examine(3);
-  pond.settle();
+  pond.commit();
   EXPECT_EQ(pond.client(0).unsent(), 0U);
 }
 
@@ -211,10 +211,10 @@ TEST(Swamp, OnesOwnAcceptedModelCountsAsPulled) {
   pond.begin();
   pond.offer(0, 3, 1);
   pond.examine(3);
-  pond.settle();
+  pond.commit();
   for (const std::size_t which : {0U, 1U}) {
     pond.client(which).pull(PullKind::kPolicy, 0);
-    pond.settle();
+    pond.commit();
     ASSERT_TRUE(pond.client(which).pulled());
     EXPECT_EQ(pond.client(which).answer().has_value(), which == 1);
   }
@@ -230,7 +230,7 @@ TEST(Swamp, APullThatIsGivenUpDoesNotDisturbTheNext) {
   pond.deliver_in(pond.at(1));
   pond.client(1).cancel_pull();
   pond.client(1).pull(PullKind::kPolicy, 0);
-  pond.settle();
+  pond.commit();
   ASSERT_TRUE(pond.client(1).answer());
   EXPECT_THAT(pond.client(1).values(), ElementsAre(3, 3, 3, 3));
 }
@@ -241,20 +241,20 @@ TEST(Swamp, ASilentWorkerIsGivenUpAndMayComeBack) {
   Pond pond(2);
   pond.begin();
   pond.client(0).pull(PullKind::kFinal, 0);
-  pond.settle();
+  pond.commit();
   pond.pass(milliseconds(2400), {1});
-  pond.settle();
+  pond.commit();
   EXPECT_FALSE(pond.client(0).pulled());
   pond.pass(milliseconds(300), {1});
-  pond.settle();
+  pond.commit();
   EXPECT_TRUE(pond.client(0).pulled());
   EXPECT_EQ(pond.server->counters().evictions, 1U);
   pond.connect(pond.at(1));
-  pond.settle();
+  pond.commit();
   EXPECT_EQ(pond.client(1).rejoined(), 0U);
   pond.offer(1, 3, 1);
   pond.examine(3);
-  pond.settle();
+  pond.commit();
   EXPECT_EQ(pond.client(1).take_verdicts().at(0).kind, VerdictKind::kAccepted);
 }
 
@@ -266,17 +266,17 @@ TEST(Swamp, AProcessWhosePlaceIsTakenIsFenced) {
   Pond::Worker& second = pond.start_worker(0);
   second.client->pull(PullKind::kStart, 0);
   pond.connect(second);
-  pond.settle();
+  pond.commit();
   ASSERT_TRUE(second.client->joined());
   // It wakes up, and its offer with it.
   pond.at(0).client->offer(Pond::model(1), 0.1);
   pond.connect(pond.at(0));
-  pond.settle();
+  pond.commit();
   EXPECT_EQ(pond.client(0).rejoined(), 1U);
   EXPECT_FALSE(pond.client(0).joined());
   EXPECT_EQ(pond.examinations, 0);
   // The new one is there to stay.
-  for (int i = 0; i < 90; ++i) pond.pass(milliseconds(50)), pond.settle();
+  for (int i = 0; i < 90; ++i) pond.pass(milliseconds(50)), pond.commit();
   ASSERT_TRUE(pond.client(0).refused());
   EXPECT_THAT(*pond.client(0).refused(), HasSubstr("already there"));
   EXPECT_TRUE(second.client->joined());
@@ -288,7 +288,7 @@ TEST(Swamp, WhatAKilledWorkerOfferedIsJudgedBeforeTheEnd) {
   pond.offer(1, 3, 1);
   pond.drop(pond.at(1));
   pond.client(0).leave();
-  pond.settle();
+  pond.commit();
   EXPECT_TRUE(pond.client(0).left());
   pond.pass(seconds(60));
   EXPECT_FALSE(pond.server->finished()) << "a model still waits";
@@ -304,13 +304,13 @@ TEST(Swamp, AWorkerIsLetGoWhenAllItOfferedIsJudged) {
   pond.offer(0, 3, 1);
   pond.offer(0, 2, 1);
   pond.client(0).leave();
-  pond.settle();
+  pond.commit();
   EXPECT_FALSE(pond.client(0).left());
   pond.examine(3);
-  pond.settle();
+  pond.commit();
   EXPECT_FALSE(pond.client(0).left());
   pond.examine(2);
-  pond.settle();
+  pond.commit();
   EXPECT_TRUE(pond.client(0).left());
   EXPECT_EQ(pond.client(0).take_verdicts().size(), 2U);
   pond.pass(milliseconds(100));
@@ -324,10 +324,10 @@ TEST(Swamp, TheFinalModelWaitsForEverybodyAndEveryVerdict) {
   pond.client(0).pull(PullKind::kFinal, 0);
   pond.client(1).pull(PullKind::kFinal, 0);  // two may wait for each other
   pond.client(2).leave();
-  pond.settle();
+  pond.commit();
   EXPECT_FALSE(pond.client(0).pulled());
   pond.examine(3);
-  pond.settle();
+  pond.commit();
   for (const std::size_t which : {0U, 1U}) {
     ASSERT_TRUE(pond.client(which).pulled());
     EXPECT_EQ(pond.client(which).answer()->version, 1U);
@@ -349,7 +349,7 @@ TEST(Swamp, AServerWithoutItsStateIsNotTheSame) {
   pond.begin();
   pond.crash_server();
   pond.connect(pond.at(0));
-  pond.settle();
+  pond.commit();
   ASSERT_TRUE(pond.client(0).refused());
   EXPECT_THAT(*pond.client(0).refused(), HasSubstr("--state-dir"));
 }
@@ -387,12 +387,12 @@ TEST(Swamp, LiesEndTheConnectionAndNothingElse) {
   pond.begin();
   pond.offer(0, 9, 1);
   pond.examine(9);
-  pond.settle();
+  pond.commit();
   const auto incarnation = [&] {
     // As its own frames show it.
     pond.client(0).pull(PullKind::kPolicy, 0);
     const std::uint64_t found = pond.at(0).out.back().header.incarnation;
-    pond.settle();
+    pond.commit();
     return found;
   }();
   const Bytes four(4 * sizeof(float));
