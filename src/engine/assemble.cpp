@@ -20,7 +20,7 @@
 namespace cohort {
 namespace {
 
-constexpr double kAgreeEvery_s = 2;  // as long as one may wait for what was asked to stop
+constexpr double kAgreeEverySeconds = 2;  // as long as one may wait for what was asked to stop
 
 SampleShape parse_shape(const std::string& text) {
   const std::vector<std::string> parts = split(text, 'x');
@@ -443,7 +443,7 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   options.average_models = averaged || (options.save_each && between > 1);
   options.agree_every_steps = averaged || !options.save_each ? between : 1;
   // To ask all waits for all: where steps do not, it is done now and then only.
-  if (options.average_models) options.agree_every_seconds = kAgreeEvery_s;
+  if (options.average_models) options.agree_every_seconds = kAgreeEverySeconds;
   options.evaluate_each = config.eval_workers;
   options.patience = patience(config);
   options.target_accuracy = config.target_accuracy;

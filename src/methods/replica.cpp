@@ -189,7 +189,7 @@ void Replica::gradient_arrived(std::size_t index) {
   if (collected.defined()) {
     const c10::NoGradGuard no_grad;
     if (gather_.takes(collected, gradient_views_[index])) {
-      gather_.add({std::move(collected), segments_[index].range, written_[index] != 0});
+      gather_.add({collected, segments_[index].range, written_[index] != 0});
     } else if (written_[index] != 0) {
       gradient_views_[index].add_(collected);
     } else {

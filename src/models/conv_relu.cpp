@@ -29,7 +29,7 @@ std::vector<std::int64_t> list_of(const std::array<std::int64_t, 2>& pair) {
 struct ConvReluFunction : public torch::autograd::Function<ConvReluFunction> {
   static Variable forward(AutogradContext* context, const Variable& input, const Variable& weight,
                           const Variable& bias, const ConvRelu* options) {
-    const at::Tensor output = at::cudnn_convolution_relu(
+    at::Tensor output = at::cudnn_convolution_relu(
         input, weight, bias, options->stride, options->padding, options->dilation, options->groups);
     context->save_for_backward({input, weight, output});
     context->saved_data[kStride] = list_of(options->stride);

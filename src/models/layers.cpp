@@ -170,9 +170,12 @@ at::Tensor dropout(ParameterStore& store, const at::Tensor& input, double probab
   return input.mul(mask);
 }
 
-at::Tensor relu_in_place(at::Tensor input) { return input.relu_(); }
+at::Tensor relu_in_place(const at::Tensor& input) { return input.relu_(); }
 
-at::Tensor relu6_in_place(at::Tensor input) { return at::hardtanh_(input, 0, 6); }
+at::Tensor relu6_in_place(const at::Tensor& input) {
+  at::Tensor output = input;
+  return at::hardtanh_(output, 0, 6);
+}
 
 at::Tensor max_pool(const at::Tensor& input, std::int64_t kernel, const PoolOptions& options) {
   const bool plain = kernel == 2 && options.stride == 2 && options.padding == 0;

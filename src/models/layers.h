@@ -105,8 +105,8 @@ at::Tensor dropout(ParameterStore& store, const at::Tensor& input, double probab
 
 // Overwrites its argument. Allowed wherever the operation before it does not need its own output
 // for the backward pass: convolution, batch normalisation, linear, pooling and addition do not.
-at::Tensor relu_in_place(at::Tensor input);
-at::Tensor relu6_in_place(at::Tensor input);
+at::Tensor relu_in_place(const at::Tensor& input);
+at::Tensor relu6_in_place(const at::Tensor& input);
 
 struct PoolOptions {
   std::int64_t stride = 2;

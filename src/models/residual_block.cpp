@@ -8,9 +8,9 @@ namespace cohort {
 namespace {
 
 // Adds the convolution, bn<number> and ReLU.
-void add_convolution(Sequential& branch, const Scope& scope, int number, Conv2d convolution,
+void add_convolution(Sequential& branch, const Scope& scope, int number, const Conv2d& convolution,
                      std::int64_t out_channels) {
-  branch.add(std::move(convolution));
+  branch.add(convolution);
   add_norm_relu(branch, scope / ("bn" + std::to_string(number)), out_channels);
 }
 
