@@ -1,5 +1,4 @@
-// Keeps records in memory, in the order they came: for tests, and for measurements that are
-// summed up and printed rather than stored.
+// Keeps records in memory, in the order they came.
 #pragma once
 
 #include <mutex>
