@@ -47,21 +47,22 @@ void run_step_bench(const StepBench& bench) {
   check_config(config);
   check_names(config);
   const auto job = join_job(config);
+  const JobShape shape = job->shape();
   check_method_suits(config, *job);
-  size_synthetic_data(config, batch_of_all(config, job->size()));
+  size_synthetic_data(config, batch_of_all(config, shape.size));
   const auto data = open_data(config, data_search_path());
-  if (job->process() == 0) announce_data(config, *data);
+  if (shape.process == 0) announce_data(config, *data);
   const auto model = build_model(config, *data->train, InitialWeights::kLater);
-  if (job->process() == 0) choose_stepsize(config, job->size(), largest_tensor(*model));
+  if (shape.process == 0) choose_stepsize(config, shape.size, largest_tensor(*model));
   config.consensus_stepsize =
       from_first_process(job->between_processes(), config.consensus_stepsize);
-  set_compute_threads(config, *model, job->host_size());
-  check_workers(config, *data, job->size(), {job->first_rank(), job->local_size()});
+  set_compute_threads(config, *model, shape.host_size);
+  check_workers(config, *data, shape.size, {shape.first_rank, shape.local_size});
   auto members = job->join();
   nlohmann::json line = {{"bench", "step"}};
   line.update(timing_json(
       config, time_steps(config, *data, members, bench.warmup, bench.steps, bench_workers())));
-  if (job->process() == 0) fmt::print("{}\n", line.dump());
+  if (shape.process == 0) fmt::print("{}\n", line.dump());
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ void run_all_reduce_bench(const AllReduceBench& bench) {
   check_engine(bench.engine);
   const auto job = engines().make(bench.engine, options);
   std::vector<Membership> members = job->join();
-  const bool with_plain_mpi = bench.engine == "mpi" && job->local_size() == 1;
+  const bool with_plain_mpi = bench.engine == "mpi" && job->shape().local_size == 1;
 
   std::vector<std::exception_ptr> errors(members.size());
   std::vector<std::thread> threads;

@@ -101,7 +101,7 @@ StepTiming measure(RunConfig& config, const DataSplits& data, const ScalingBench
   const auto job = join_job(config);
   check_method_suits(config, *job);
   const auto model = build_model(config, *data.train, InitialWeights::kLater);
-  choose_stepsize(config, job->size(), largest_tensor(*model));
+  choose_stepsize(config, job->shape().size, largest_tensor(*model));
   auto members = job->join();
   return time_steps(config, data, members, bench.warmup, bench.steps, bench_workers());
 }

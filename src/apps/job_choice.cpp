@@ -86,7 +86,7 @@ std::unique_ptr<Job> join_job(RunConfig& config, const JobPlace& place) {
     options.note = [](const std::string& line) { fmt::print(stderr, "cohort: {}\n", line); };
   }
   auto job = engines().make(config.engine, options);
-  config.workers = job->size();
+  config.workers = job->shape().size;
   return job;
 }
 
@@ -133,25 +133,26 @@ std::unique_ptr<Job> join_servers(RunConfig& config, bool launched) {
 
 void check_method_suits(const RunConfig& config, const Job& job, const std::string& resumed) {
   const MethodTraits& traits = traits_of(config.method);
+  const JobShape shape = job.shape();
   const bool alone = traits.workers == MethodTraits::Workers::kOneAlone;
-  if (alone && job.size() > 1 && !resumed.empty()) {
+  if (alone && shape.size > 1 && !resumed.empty()) {
     throw ConfigError(fmt::format(
         "the run {0} trains one worker alone (--method {2}), which cannot change when it is "
         "resumed: leave out --workers, or start a run of {1} workers from its weights:\n"
         "  cohort export {0} --which latest -o model.safetensors\n"
         "  cohort train --init model.safetensors --method all-reduce --workers {1} ...",
-        resumed, job.size(), config.method));
+        resumed, shape.size, config.method));
   }
-  if (alone && job.size() > 1) {
+  if (alone && shape.size > 1) {
     throw ConfigError("--method " + config.method + " trains one worker alone, but there are " +
-                      std::to_string(job.size()) + ": give --method all-reduce");
+                      std::to_string(shape.size) + ": give --method all-reduce");
   }
-  if (traits.workers == MethodTraits::Workers::kOneProcess && job.processes() > 1) {
+  if (traits.workers == MethodTraits::Workers::kOneProcess && shape.processes > 1) {
     throw ConfigError("--method " + config.method + " lives in one process, but there are " +
-                      std::to_string(job.processes()) + ": use --method all-reduce");
+                      std::to_string(shape.processes) + ": use --method all-reduce");
   }
   // One worker has no neighbours and would never look into the file.
-  if (job.size() == 1 && !config.topology_file.empty()) {
+  if (shape.size == 1 && !config.topology_file.empty()) {
     try {
       topologies().make(config.topology,
                         {.size = 1, .seed = 0, .degree = 0, .file = config.topology_file});
@@ -159,7 +160,7 @@ void check_method_suits(const RunConfig& config, const Job& job, const std::stri
       throw ConfigError(std::string(error.what()) + "; there is one worker, see --workers");
     }
   }
-  if (!traits.in_step() && job.processes() > 1) {
+  if (!traits.in_step() && shape.processes > 1) {
     throw ConfigError("--method " + config.method +
                       " has workers that know only the servers: "
                       "start it with cohort launch --servers, or give --servers host:port");

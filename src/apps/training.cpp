@@ -86,19 +86,19 @@ class Training {
     data_ = open_data(config_, data_search_path());
     if (request_.complete) request_.complete(config_, *data_);
     if (request_.rejoin) {
-      require_same_data(data_told_, job_.process(), *data_);
+      require_same_data(data_told_, shape_.process, *data_);
     } else {
       require_same_data(processes, *data_);
     }
     const auto model = build_model(config_, *data_->train, InitialWeights::kLater);
     asked_ = to_json(config_);
     // Found by the first alone: another host's arithmetic may differ in the last digit.
-    const bool first = job_.process() == 0 && !request_.rejoin;
-    if (first) choose_stepsize(config_, job_.size(), largest_tensor(*model));
+    const bool first = shape_.process == 0 && !request_.rejoin;
+    if (first) choose_stepsize(config_, shape_.size, largest_tensor(*model));
     config_.consensus_stepsize = from_first_process(processes, config_.consensus_stepsize);
-    set_compute_threads(config_, *model, job_.host_size());
-    require_blas_memory(job_.local_size());
-    check_workers(config_, *data_, job_.size(), {job_.first_rank(), job_.local_size()});
+    set_compute_threads(config_, *model, shape_.host_size);
+    require_blas_memory(shape_.local_size);
+    check_workers(config_, *data_, shape_.size, {shape_.first_rank, shape_.local_size});
     // Read once more by the worker that needs it: here only to know that it can be.
     if (!config_.init.empty() && request_.resume.empty()) initialize_from(config_.init, *model);
     if (first) prepare_run(*model);
@@ -106,12 +106,12 @@ class Training {
       const std::string resume =
           from_first_process(processes, files_ ? resume_text(*files_, config_) : "");
       resume_ = resume_point_from(resume);
-      if (job_.outlives_losses()) prepare_to_tell(settings, resume);
+      if (shape_.outlives_losses) prepare_to_tell(settings, resume);
     }
-    if (job_.outlives_losses()) {
+    if (shape_.outlives_losses) {
       if (!first) document_ = run_document(config_, asked_, *model, *data_, arguments_);
       document_["id"] = run_id_;
-      job_.send_rejoin_info(told_);
+      job_.set_rejoin_info(told_);
     }
     auto members = job_.join();
     watch_signals();
@@ -138,7 +138,7 @@ class Training {
     finish_dumps();
     if (files_) finish();
     // A launcher ends the whole job when one process ends with another status than 0.
-    if (!job_.outlives_losses()) processes.barrier(deadline_in(std::chrono::minutes(5)));
+    if (!shape_.outlives_losses) processes.barrier(deadline_in(std::chrono::minutes(5)));
     if (!outcome_.missing.empty()) {
       say("cohort: " + outcome_.missing);
       return 1;
@@ -166,9 +166,9 @@ class Training {
   // Of a process that is back: whether it is of the same run, and what was found out before.
   void take_rejoin_info() {
     try {
-      told_ = job_.told();
+      told_ = job_.rejoin_info();
       const auto told = nlohmann::json::parse(told_);
-      require_same_settings(told.at("settings"), job_.process(), config_);
+      require_same_settings(told.at("settings"), shape_.process, config_);
       data_told_ = told.at("data");
       config_.consensus_stepsize = told.at("consensus-stepsize");
       resume_ = resume_point_from(told.at("resume"));
@@ -252,7 +252,7 @@ class Training {
 
   // The worker whose records, progress and checkpoints are this process's.
   bool speaks_for_us(const Worker& worker) const {
-    return files_.has_value() && worker.member().rank == job_.first_rank();
+    return files_.has_value() && worker.member().rank == shape_.first_rank;
   }
 
   // Everything that is recorded goes to the run's folder, and is added up.
@@ -292,7 +292,7 @@ class Training {
     MetricsSink& sink = records ? static_cast<MetricsSink&>(*metrics_) : discard;
     TrainerParts parts = worker.parts(*data_, sink, *progress);
     if (traits_.models != MethodTraits::Models::kOne) parts.outlets.dumps = dumps_.get();
-    if (job_.outlives_losses()) {
+    if (shape_.outlives_losses) {
       parts.take_over = [this, &worker] { return take_over(worker); };
     }
     if (parts.group.alone()) parts.test = nullptr;  // one of them is enough
@@ -301,7 +301,7 @@ class Training {
       trainer.resume_at(resume_->step, nlohmann::json::parse(resume_->engine), resume_->source);
     }
     const TrainingOutcome outcome = trainer.run(stop_requested());
-    if (worker.member().rank == job_.first_rank()) outcome_ = outcome;
+    if (worker.member().rank == shape_.first_rank) outcome_ = outcome;
   }
 
   void train_and_tell(Worker& worker) {
@@ -405,6 +405,7 @@ class Training {
   const TrainRequest& request_;
   const std::vector<std::string>& arguments_;
   Job& job_;
+  const JobShape shape_ = job_.shape();
   std::unique_ptr<DataSplits> data_;
   std::string told_;               // to one that is back
   std::string data_told_;          // of it, about the data
@@ -450,12 +451,12 @@ int train_once(RunConfig config, TrainRequest& request, const std::vector<std::s
   } catch (const CutOffError& error) {
     request.rejoin_at.clear();
     for (const Address& address : job->addresses()) request.rejoin_at.push_back(address.text());
-    if (job->local_size() == 1) throw;
+    if (job->shape().local_size == 1) throw;
     throw PeerError(std::string(error.what()) + "; the run goes on with --resume");
   } catch (const std::exception& error) {
     // So that processes which wait for this one end as well, and say why.
     job->between_processes().leave(
-        "process " + std::to_string(job->process()) +
+        "process " + std::to_string(job->shape().process) +
         " failed: " + out_of_memory_text(error, own.flag_names).value_or(error.what()));
     throw;
   }

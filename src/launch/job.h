@@ -18,17 +18,22 @@
 
 namespace cohort {
 
+// Which part of its job a process is.
+struct JobShape {
+  int processes = 1;
+  int process = 0;               // this one, from 0
+  int size = 1;                  // ranks in all processes
+  Rank first_rank = 0;           // the ranks from here on, local_size of them,
+  int local_size = 1;            // live in this process
+  int host_size = 1;             // ranks on this host, those of other processes too
+  bool outlives_losses = false;  // the loss of a process leaves the others going
+};
+
 class Job {
  public:
   virtual ~Job() = default;
 
-  virtual int processes() const = 0;
-  virtual int process() const = 0;  // this one, from 0
-
-  virtual int size() const = 0;         // ranks in all processes
-  virtual Rank first_rank() const = 0;  // the ranks from here on, local_size() of them,
-  virtual int local_size() const = 0;   // live in this process
-  virtual int host_size() const = 0;    // ranks on this host, those of other processes too
+  virtual JobShape shape() const = 0;  // never changes
 
   // One member a process, for the main thread: before the ranks run and after.
   virtual Collectives& between_processes() = 0;
@@ -36,12 +41,10 @@ class Job {
   // One membership for each rank that lives here, in order. Called once.
   virtual std::vector<Membership> join() = 0;
 
-  // Whether the loss of a process leaves the others going, as JobOptions asked for.
-  virtual bool outlives_losses() const { return false; }
-  // What one that comes back is told, the same by all processes; before join(). And what this one
-  // was told.
-  virtual void send_rejoin_info(const std::string&) {}
-  virtual std::string told() const { return {}; }
+  // What a process that comes back gets to know, the same from all; to be set before join(). In one
+  // that came back, what it got.
+  virtual void set_rejoin_info(const std::string&) {}
+  virtual std::string rejoin_info() const { return {}; }
   // Where the processes were last known to listen.
   virtual std::vector<Address> addresses() const { return {}; }
 

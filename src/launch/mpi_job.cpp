@@ -181,12 +181,7 @@ class MpiJob final : public Job {
     if (well && ours_) MPI_Finalize();
   }
 
-  int processes() const override { return layout_.processes; }
-  int process() const override { return layout_.process; }
-  int size() const override { return layout_.size(); }
-  Rank first_rank() const override { return layout_.first_rank(); }
-  int local_size() const override { return layout_.local_size; }
-  int host_size() const override { return layout_.host_size(); }
+  JobShape shape() const override { return shape_of(layout_); }
   Collectives& between_processes() override { return *main_; }
 
   std::vector<Membership> join() override {
@@ -239,7 +234,8 @@ class MpiJob final : public Job {
     if (layout_.hosts.size() > 1 && one_a_host) return std::move(outside_[channel]);
     std::unique_ptr<Collectives> inside =
         shared_ ? shared_->channel(channel)
-                : std::move(make_shared_memory_group(1, MemberNames{{first_rank()}, {}}).front());
+                : std::move(
+                      make_shared_memory_group(1, MemberNames{{layout_.first_rank()}, {}}).front());
     if (layout_.hosts.size() == 1) return inside;
     return make_hierarchical(std::move(inside), std::move(outside_[channel]), layout_.hosts,
                              layout_.process);

@@ -6,6 +6,7 @@
 #include "collectives/shared_memory.h"
 #include "core/error.h"
 #include "launch/process_messages.h"
+#include "launch/process_ranks.h"
 #include "transport/in_process.h"
 
 namespace cohort {
@@ -29,45 +30,29 @@ int choose_size(int workers) {
 class NcclJob final : public Job {
  public:
   explicit NcclJob(const JobOptions& options)
-      : size_(choose_size(options.workers)),
+      : plan_{.local_size = choose_size(options.workers)},
         start_timeout_(options.start_timeout),
         messages_(options.messages),
         alone_(std::move(make_shared_memory_group(1).front())) {}
 
-  int processes() const override { return 1; }
-  int process() const override { return 0; }
-  int size() const override { return size_; }
-  Rank first_rank() const override { return 0; }
-  int local_size() const override { return size_; }
-  int host_size() const override { return size_; }
+  JobShape shape() const override { return shape_of(plan_); }
   Collectives& between_processes() override { return *alone_; }
 
   std::vector<Membership> join() override {
-    std::vector<std::shared_ptr<Activity>> activities;
-    for (Rank rank = 0; rank < size_; ++rank) activities.push_back(std::make_shared<Activity>());
-    auto control = make_shared_memory_group(size_, activities);
-    auto gradients =
-        make_nccl_group(make_shared_memory_group(size_, activities), deadline_in(start_timeout_));
-    std::vector<Membership> members(static_cast<std::size_t>(size_));
-    for (std::size_t rank = 0; rank < members.size(); ++rank) {
-      Membership& member = members[rank];
-      member.rank = static_cast<Rank>(rank);
-      member.size = size_;
-      member.host_rank = member.rank;
-      member.host_size = size_;
-      member.control = std::move(control[rank]);
-      member.gradients = std::move(gradients[rank]);
-      member.gradients_on_device = true;
-      member.activity = activities[rank];
-    }
-    if (messages_) give_messages(members, make_in_process_group(size_));
+    const auto activities = activities_of(plan_, nullptr);
+    std::vector<Membership> members =
+        members_of(plan_, activities, make_shared_memory_group(plan_.size(), activities),
+                   make_nccl_group(make_shared_memory_group(plan_.size(), activities),
+                                   deadline_in(start_timeout_)));
+    for (Membership& member : members) member.gradients_on_device = true;
+    if (messages_) give_messages(members, make_in_process_group(plan_.size()));
     return members;
   }
 
   void skip_farewell() override {}
 
  private:
-  int size_;
+  ProcessPlan plan_;
   std::chrono::milliseconds start_timeout_;
   bool messages_;
   std::unique_ptr<Collectives> alone_;

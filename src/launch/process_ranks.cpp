@@ -89,6 +89,15 @@ ProcessGroup ProcessPlan::host_group(std::chrono::milliseconds silence) const {
   return group;
 }
 
+JobShape shape_of(const ProcessPlan& plan) {
+  return {.processes = plan.processes,
+          .process = plan.process,
+          .size = plan.size(),
+          .first_rank = plan.first_rank(),
+          .local_size = plan.local_size,
+          .host_size = plan.host_size()};
+}
+
 int ranks_per_process(int workers, int processes) {
   if (workers == 0) return 1;
   if (workers < processes || workers % processes != 0) {
@@ -114,12 +123,10 @@ std::vector<std::shared_ptr<Activity>> activities_of(const ProcessPlan& plan,
   return activities;
 }
 
-std::vector<Membership> join_processes(
-    const ProcessPlan& plan, const std::vector<std::shared_ptr<Activity>>& activities,
-    const std::function<std::unique_ptr<Collectives>(GroupChannel)>& between,
-    const FailureFlag& failed) {
-  auto control = members(plan, activities, [&] { return between(kControl); });
-  auto gradients = members(plan, activities, [&] { return between(kGradients); });
+std::vector<Membership> members_of(const ProcessPlan& plan,
+                                   const std::vector<std::shared_ptr<Activity>>& activities,
+                                   std::vector<std::unique_ptr<Collectives>> control,
+                                   std::vector<std::unique_ptr<Collectives>> gradients) {
   std::vector<Membership> all(plan.local_size);
   for (int i = 0; i < plan.local_size; ++i) {
     Membership& member = all[i];
@@ -127,11 +134,24 @@ std::vector<Membership> join_processes(
     member.size = plan.size();
     member.host_rank = plan.host_index * plan.local_size + i;
     member.host_size = plan.host_size();
-    member.control = note_failures(std::move(control[i]), failed);
-    member.gradients = note_failures(std::move(gradients[i]), failed);
+    member.control = std::move(control[i]);
+    member.gradients = std::move(gradients[i]);
     member.activity = activities[i];
   }
   return all;
+}
+
+std::vector<Membership> join_processes(
+    const ProcessPlan& plan, const std::vector<std::shared_ptr<Activity>>& activities,
+    const std::function<std::unique_ptr<Collectives>(GroupChannel)>& between,
+    const FailureFlag& failed) {
+  const auto noted = [&](GroupChannel channel) {
+    auto all = members(plan, activities, [&] { return between(channel); });
+    for (auto& member : all) member = note_failures(std::move(member), failed);
+    return all;
+  };
+  auto control = noted(kControl);
+  return members_of(plan, activities, std::move(control), noted(kGradients));
 }
 
 }  // namespace cohort

@@ -14,6 +14,7 @@
 #include "collectives/membership.h"
 #include "collectives/process_shared.h"
 #include "core/activity.h"
+#include "launch/job.h"
 
 namespace cohort {
 
@@ -41,6 +42,8 @@ struct ProcessPlan {
   ProcessGroup host_group(std::chrono::milliseconds silence) const;
 };
 
+JobShape shape_of(const ProcessPlan& plan);
+
 // How many ranks each process has; `workers` 0: one. Throws ConfigError when they cannot be shared
 // out evenly.
 int ranks_per_process(int workers, int processes);
@@ -57,7 +60,13 @@ std::unique_ptr<Collectives> note_failures(std::unique_ptr<Collectives> collecti
 std::vector<std::shared_ptr<Activity>> activities_of(const ProcessPlan& plan,
                                                      const std::shared_ptr<ProcessShared>& shared);
 
-// One for each rank of this process, in order. `between` makes this process's member of a channel,
+// One for each rank of this process, in order, with the rank's members of both channels.
+std::vector<Membership> members_of(const ProcessPlan& plan,
+                                   const std::vector<std::shared_ptr<Activity>>& activities,
+                                   std::vector<std::unique_ptr<Collectives>> control,
+                                   std::vector<std::unique_ptr<Collectives>> gradients);
+
+// The same, noting failures in `failed`. `between` makes this process's member of a channel,
 // and is called once for each of control and gradients, unless the process is alone and has several
 // ranks.
 std::vector<Membership> join_processes(

@@ -113,12 +113,7 @@ class ProcessesJob final : public Job {
     }
   }
 
-  int processes() const override { return plan_.processes; }
-  int process() const override { return plan_.process; }
-  int size() const override { return plan_.size(); }
-  Rank first_rank() const override { return plan_.first_rank(); }
-  int local_size() const override { return plan_.local_size; }
-  int host_size() const override { return plan_.host_size(); }
+  JobShape shape() const override { return shape_of(plan_); }
   Collectives& between_processes() override { return *main_; }
 
   std::vector<Membership> join() override {
@@ -204,7 +199,7 @@ class ProcessesJob final : public Job {
   // One member a process.
   std::unique_ptr<Collectives> between(GroupChannel channel) const {
     if (shared_) return shared_->channel(channel);
-    return std::move(make_shared_memory_group(1, MemberNames{{first_rank()}, {}}).front());
+    return std::move(make_shared_memory_group(1, MemberNames{{plan_.first_rank()}, {}}).front());
   }
 
   JobOptions options_;

@@ -99,12 +99,11 @@ class TcpJob final : public Job {
     if (links_) links_->stop();
   }
 
-  int processes() const override { return plan_.processes; }
-  int process() const override { return plan_.process; }
-  int size() const override { return plan_.size(); }
-  Rank first_rank() const override { return plan_.first_rank(); }
-  int local_size() const override { return plan_.local_size; }
-  int host_size() const override { return plan_.host_size(); }
+  JobShape shape() const override {
+    JobShape shape = shape_of(plan_);
+    shape.outlives_losses = outlives_losses();
+    return shape;
+  }
   Collectives& between_processes() override { return *main_; }
 
   std::vector<Membership> join() override {
@@ -125,11 +124,8 @@ class TcpJob final : public Job {
     return members;
   }
 
-  bool outlives_losses() const override {
-    return options_.outlives_losses && options_.messages && plan_.processes > 1;
-  }
-  void send_rejoin_info(const std::string& text) override { told_ = text; }
-  std::string told() const override { return told_; }
+  void set_rejoin_info(const std::string& text) override { rejoin_info_ = text; }
+  std::string rejoin_info() const override { return rejoin_info_; }
 
   std::vector<Address> addresses() const override {
     std::vector<Address> all;
@@ -142,6 +138,10 @@ class TcpJob final : public Job {
   void skip_farewell() override { failed_->store(true); }
 
  private:
+  bool outlives_losses() const {
+    return options_.outlives_losses && options_.messages && plan_.processes > 1;
+  }
+
   // The network that cut a process off may be back in a moment.
   BootstrapPlan plan(const Variable& variable) const {
     const Deadline deadline = deadline_in(kTimeToReach);
@@ -173,7 +173,7 @@ class TcpJob final : public Job {
   }
 
   std::unique_ptr<Collectives> lone_group() const {
-    return std::move(make_shared_memory_group(1, MemberNames{{first_rank()}, {}}).front());
+    return std::move(make_shared_memory_group(1, MemberNames{{plan_.first_rank()}, {}}).front());
   }
 
   // One that can come back has one rank: a process that has several is not let in again.
@@ -200,7 +200,7 @@ class TcpJob final : public Job {
       throw ConfigError("a process with several workers cannot come back: go on with --resume");
     }
     all_[rank] = introduction_from(text, rank);
-    return joined_text(all_, told_);
+    return joined_text(all_, rejoin_info_);
   }
 
   // Who comes back looks at the meeting point: whoever leads should be there, if it is on that host
@@ -274,7 +274,7 @@ class TcpJob final : public Job {
       all_.push_back(introduction_from(text.substr(0, end), process));
       text.erase(0, end == std::string::npos ? end : end + 1);
     }
-    told_ = text;
+    rejoin_info_ = text;
     arrange(all_);
     activities_ = activities_of(plan_, nullptr);
     for (Rank rank = 0; rank < plan_.processes; ++rank) {
@@ -418,7 +418,7 @@ class TcpJob final : public Job {
   std::shared_ptr<TrafficMeter> meter_ = std::make_shared<TrafficMeter>();  // of all links
   ProcessPlan plan_;
   std::vector<Introduction> all_;  // by process
-  std::string told_;
+  std::string rejoin_info_;
   Address meet_;
   std::unique_ptr<TcpNode> node_;  // where processes may come back
   std::optional<Rank> came_to_;    // of one that is back: who led then

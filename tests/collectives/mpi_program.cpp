@@ -111,8 +111,8 @@ int run_job(const std::string& name, int workers, int processes_per_host) {
   }
   for (std::thread& thread : threads) thread.join();
   if (failures == 0 && name == "sums") {
-    const auto all = job->between_processes().all_gather(Bytes(job->process()), far());
-    for (int process = 0; process < job->processes(); ++process) {
+    const auto all = job->between_processes().all_gather(Bytes(job->shape().process), far());
+    for (int process = 0; process < job->shape().processes; ++process) {
       expect(all[process].size() == static_cast<std::size_t>(process), "order of processes");
     }
   }

@@ -120,7 +120,7 @@ TEST_F(Messages, GoOnAmongTheOthersWhenOneRankCloses) {
 TEST_F(Messages, EndWithTheMembershipThatLeaves) {
   const auto body = [](Job& job) -> std::string {
     const std::vector<Membership> members = job.join();
-    if (job.process() == 1) {
+    if (job.shape().process == 1) {
       members[0].leave("its disk is full");
       std::this_thread::sleep_for(300ms);
       return "left";
@@ -136,14 +136,14 @@ TEST_F(Messages, EndWithTheMembershipThatLeaves) {
 // find, and that they go on with each other.
 std::string lose_process_one(Job& job, int signal, double within_s) {
   std::vector<Membership> members = job.join();
-  const int local = job.local_size();
+  const int local = job.shape().local_size;
   return on_all_members(members, [&](const Membership& member) -> std::string {
     Transport& messages = *member.messages;
     const Deadline deadline = deadline_in(20s);
     for (Rank to = 0; to < member.size; ++to) messages.send(to, 1, {}, deadline);
     for (Rank from = 0; from < member.size; ++from) messages.receive(from, 1, deadline);
     const Rank lost = local + member.rank % local;  // one of those
-    if (job.process() == 1) {
+    if (job.shape().process == 1) {
       if (member.rank == local) {
         std::this_thread::sleep_for(200ms);
         std::raise(signal);

@@ -71,7 +71,7 @@ class NcclJobOnGpus : public testing::Test {
 
 TEST_F(NcclJobOnGpus, SumsInTheirMemory) {
   ASSERT_EQ(members_.size(), static_cast<std::size_t>(count_gpus()));
-  const int size = job_->size();
+  const int size = job_->shape().size;
   const std::vector<std::string> errors = run_ranks(size, [&](Rank rank) {
     Membership& member = members_[static_cast<std::size_t>(rank)];
     EXPECT_TRUE(member.gradients_on_device);
@@ -91,8 +91,8 @@ TEST_F(NcclJobOnGpus, SumsInTheirMemory) {
 }
 
 TEST_F(NcclJobOnGpus, TellsTheOthersWhyARankLeft) {
-  if (job_->size() < 2) GTEST_SKIP() << "one GPU";
-  const std::vector<std::string> errors = run_ranks(job_->size(), [&](Rank rank) {
+  if (job_->shape().size < 2) GTEST_SKIP() << "one GPU";
+  const std::vector<std::string> errors = run_ranks(job_->shape().size, [&](Rank rank) {
     Membership& member = members_[static_cast<std::size_t>(rank)];
     if (rank == 0) return member.leave("its disk is full");
     GpuMemory memory(rank, {1, 2, 3});

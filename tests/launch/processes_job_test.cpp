@@ -63,10 +63,11 @@ TEST_F(ProcessesJob, SumsOverProcessesAndThreads) {
 TEST_F(ProcessesJob, TellsWhereItsRanksAre) {
   const auto describe = [](Job& job) {
     std::vector<Membership> members = job.join();
-    return std::to_string(job.process()) + "/" + std::to_string(job.processes()) + " " +
-           std::to_string(job.first_rank()) + "+" + std::to_string(job.local_size()) + "/" +
-           std::to_string(job.size()) + " host " + std::to_string(members[1].host_rank) + "/" +
-           std::to_string(job.host_size());
+    const JobShape shape = job.shape();
+    return std::to_string(shape.process) + "/" + std::to_string(shape.processes) + " " +
+           std::to_string(shape.first_rank) + "+" + std::to_string(shape.local_size) + "/" +
+           std::to_string(shape.size) + " host " + std::to_string(members[1].host_rank) + "/" +
+           std::to_string(shape.host_size);
   };
   JobOptions options;
   options.workers = 4;

@@ -110,10 +110,11 @@ TEST_F(TcpJob, MeetsAtAddressesThatAreKnownBeforehand) {
 TEST_F(TcpJob, TellsWhereItsRanksAre) {
   const auto describe = [](Job& job) {
     std::vector<Membership> members = job.join();
-    return std::to_string(job.process()) + "/" + std::to_string(job.processes()) + " " +
-           std::to_string(job.first_rank()) + "+" + std::to_string(job.local_size()) + "/" +
-           std::to_string(job.size()) + " host " + std::to_string(members[1].host_rank) + "/" +
-           std::to_string(job.host_size());
+    const JobShape shape = job.shape();
+    return std::to_string(shape.process) + "/" + std::to_string(shape.processes) + " " +
+           std::to_string(shape.first_rank) + "+" + std::to_string(shape.local_size) + "/" +
+           std::to_string(shape.size) + " host " + std::to_string(members[1].host_rank) + "/" +
+           std::to_string(shape.host_size);
   };
   EXPECT_EQ(
       run(3, "aba", with_workers(6), describe),
@@ -208,7 +209,7 @@ TEST_F(TcpJob, NamesOneThatIsStopped) {
 TEST_F(TcpJob, TellsAllHostsWhyOneLeft) {
   const auto body = [](Job& job) -> std::string {
     const std::vector<Membership> members = job.join();
-    if (job.process() == 3) {
+    if (job.shape().process == 3) {
       std::this_thread::sleep_for(300ms);
       members[0].leave("its disk is full");
       return "left";
@@ -226,7 +227,7 @@ TEST_F(TcpJob, NamesOneThatIsAliveButDoesNotCome) {
   const auto body = [](Job& job) -> std::string {
     const std::vector<Membership> members = job.join();
     members[0].activity->set(7, Phase::kLoading);
-    if (job.process() == 1) {
+    if (job.shape().process == 1) {
       std::this_thread::sleep_for(1500ms);
       return "slept";
     }
