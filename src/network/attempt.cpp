@@ -91,12 +91,12 @@ void Attempt::establish(const Greeting& welcome) {
   const std::string way = rings       ? " by shared memory"
                           : is_unix() ? " by a Unix socket"
                                       : " at " + place_.text() + (tls_ != nullptr ? " by TLS" : "");
-  done_(make_link({.channel = connection_->take(),
-                   .peer = welcome.self,
-                   .peer_text = welcome.self.text() + way,
-                   .options = options_.links,
-                   .peer_silence = welcome.silence,
-                   .rings = std::move(rings)}));
+  done_(std::make_unique<Link>(LinkParts{.channel = connection_->take(),
+                                         .peer = welcome.self,
+                                         .peer_text = welcome.self.text() + way,
+                                         .options = options_.links,
+                                         .peer_silence = welcome.silence,
+                                         .rings = std::move(rings)}));
 }
 
 void Attempt::fail(std::string obstacle, bool other_way, bool distrusted) {

@@ -28,6 +28,8 @@
 namespace cohort {
 
 class Link;
+class LinkCore;
+struct LinkParts;
 
 // Who uses the link. Called from the event loop alone, never from within a call of the link's. A
 // method that throws PeerError, or another std::exception, ends the link with its message as the
@@ -79,45 +81,51 @@ enum class Kept {
 
 class Link {
  public:
+  explicit Link(LinkParts parts);
   // Closes without a word; after close_after_sending() as that says, as long as the io_context runs
   // (what was lent is copied).
-  virtual ~Link() = default;
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
 
-  virtual const Identity& peer() const = 0;
+  const Identity& peer() const;
   // "worker 3 at 10.0.0.7:40112" or "server 0 by shared memory"
-  virtual std::string peer_text() const = 0;
+  std::string peer_text() const;
 
   // Whether it is a process of this host.
-  virtual bool local() const = 0;
+  bool local() const;
   // What something long is best cut into: while one piece is copied at one end, the one before it
   // is at the other.
-  virtual std::size_t piece_bytes() const = 0;
+  std::size_t piece_bytes() const;
 
-  virtual void set_handler(LinkHandler& handler) = 0;  // before which nothing is read
+  void set_handler(LinkHandler& handler);  // before which nothing is read
 
   // `header.length` and `header.checksum` are filled in, `header.job` too. The payload may be given
   // in two parts, sent as one. A link that is lost, or has more than max_unsent unsent, drops the
   // frame and says so by link_lost().
-  virtual void send(FrameHeader header, std::span<const std::byte> payload, Kept kept = Kept::kCopy,
-                    std::span<const std::byte> second = {}) = 0;
+  void send(FrameHeader header, std::span<const std::byte> payload, Kept kept = Kept::kCopy,
+            std::span<const std::byte> second = {});
 
   // A frame without a payload, ahead of all that have not begun to be sent.
-  virtual void send_ahead(FrameHeader header) = 0;
+  void send_ahead(FrameHeader header);
 
   // Memory that was lent, some of it or all, is about to change.
-  virtual void copy_lent(std::span<const std::byte> memory) = 0;
-  virtual std::size_t unsent() const = 0;
+  void copy_lent(std::span<const std::byte> memory);
+  std::size_t unsent() const;
 
   // Tells the peer that nothing more comes, sends what is unsent, then closes; what still arrives
   // is thrown away. link_lost() is called at the peer with kSaidGoodbye, not here.
-  virtual void close_after_sending() = 0;
+  void close_after_sending();
 
   // When the last byte came, of a frame or a heartbeat.
-  virtual Clock::time_point last_heard() const = 0;
+  Clock::time_point last_heard() const;
 
   // Payload and header bytes so far.
-  virtual std::uint64_t bytes_sent() const = 0;
-  virtual std::uint64_t bytes_received() const = 0;
+  std::uint64_t bytes_sent() const;
+  std::uint64_t bytes_received() const;
+
+ private:
+  std::shared_ptr<LinkCore> core_;
 };
 
 }  // namespace cohort

@@ -108,12 +108,12 @@ void PendingConnection::welcome(const Greeting& hello) {
   const std::string way = rings      ? " by shared memory"
                           : is_unix_ ? " by a Unix socket"
                                      : " at " + from_ + (context_.tls != nullptr ? " by TLS" : "");
-  outcome_.welcomed(*this, make_link({.channel = connection_->take(),
-                                      .peer = hello.self,
-                                      .peer_text = hello.self.text() + way,
-                                      .options = context_.options.links,
-                                      .peer_silence = hello.silence,
-                                      .rings = std::move(rings)}));
+  outcome_.welcomed(*this, std::make_unique<Link>(LinkParts{.channel = connection_->take(),
+                                                            .peer = hello.self,
+                                                            .peer_text = hello.self.text() + way,
+                                                            .options = context_.options.links,
+                                                            .peer_silence = hello.silence,
+                                                            .rings = std::move(rings)}));
 }
 
 void PendingConnection::send_away(const Refusal& refusal) {

@@ -32,6 +32,8 @@ std::string seconds_text(std::chrono::milliseconds time) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
 }
 
+}  // namespace
+
 // Everything of a link that must stay until the last wait for it has ended, which is later than
 // the owner's wish to be rid of it: each wait holds a share of it.
 class LinkCore final : public std::enable_shared_from_this<LinkCore>, private FrameSink {
@@ -388,38 +390,27 @@ void LinkCore::notify() {
   });
 }
 
-class StreamLink final : public Link {
- public:
-  explicit StreamLink(LinkParts parts) : core_(std::make_shared<LinkCore>(std::move(parts))) {}
-  ~StreamLink() override { core_->abandon(); }
+Link::Link(LinkParts parts) : core_(std::make_shared<LinkCore>(std::move(parts))) {}
+Link::~Link() { core_->abandon(); }
 
-  const Identity& peer() const override { return core_->parts().peer; }
-  std::string peer_text() const override { return core_->parts().peer_text; }
-  bool local() const override { return core_->local(); }
-  std::size_t piece_bytes() const override {
-    return core_->parts().rings ? kPieceInRing : kPieceOfStream;
-  }
-  void set_handler(LinkHandler& handler) override { core_->set_handler(*this, handler); }
-  void send(FrameHeader header, std::span<const std::byte> payload, Kept kept,
-            std::span<const std::byte> second) override {
-    core_->send(header, payload, kept, second);
-  }
-  void send_ahead(FrameHeader header) override { core_->send_ahead(header); }
-  void copy_lent(std::span<const std::byte> memory) override { core_->copy_lent(memory); }
-  std::size_t unsent() const override { return core_->unsent(); }
-  void close_after_sending() override { core_->close_after_sending(); }
-  Clock::time_point last_heard() const override { return core_->last_heard(); }
-  std::uint64_t bytes_sent() const override { return core_->bytes_sent(); }
-  std::uint64_t bytes_received() const override { return core_->bytes_received(); }
-
- private:
-  std::shared_ptr<LinkCore> core_;
-};
-
-}  // namespace
-
-std::unique_ptr<Link> make_link(LinkParts parts) {
-  return std::make_unique<StreamLink>(std::move(parts));
+const Identity& Link::peer() const { return core_->parts().peer; }
+std::string Link::peer_text() const { return core_->parts().peer_text; }
+bool Link::local() const { return core_->local(); }
+std::size_t Link::piece_bytes() const {
+  return core_->parts().rings ? kPieceInRing : kPieceOfStream;
 }
+std::size_t Link::unsent() const { return core_->unsent(); }
+Clock::time_point Link::last_heard() const { return core_->last_heard(); }
+std::uint64_t Link::bytes_sent() const { return core_->bytes_sent(); }
+std::uint64_t Link::bytes_received() const { return core_->bytes_received(); }
+
+void Link::set_handler(LinkHandler& handler) { core_->set_handler(*this, handler); }
+void Link::send(FrameHeader header, std::span<const std::byte> payload, Kept kept,
+                std::span<const std::byte> second) {
+  core_->send(header, payload, kept, second);
+}
+void Link::send_ahead(FrameHeader header) { core_->send_ahead(header); }
+void Link::copy_lent(std::span<const std::byte> memory) { core_->copy_lent(memory); }
+void Link::close_after_sending() { core_->close_after_sending(); }
 
 }  // namespace cohort

@@ -1,4 +1,4 @@
-// Links over streams, with or without shared memory. Only for files of this layer.
+// What a link is made of. Only for files of this layer.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,5 @@ struct LinkParts {
   std::chrono::milliseconds peer_silence;  // after which the peer gives us up
   std::unique_ptr<SharedRings> rings;      // null: payloads go by the stream
 };
-
-std::unique_ptr<Link> make_link(LinkParts parts);
 
 }  // namespace cohort
