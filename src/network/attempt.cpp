@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "network/stream_link.h"
+#include "network/link_parts.h"
 
 namespace cohort {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "network/link_parts.h"
 #include "network/little_endian.h"
-#include "network/stream_link.h"
 
 namespace cohort {
 namespace {

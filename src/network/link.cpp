@@ -1,4 +1,4 @@
-#include "network/stream_link.h"
+#include "network/link.h"
 
 #include <sys/socket.h>
 
@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "network/frame_reader.h"
 #include "network/handshake.h"
+#include "network/link_parts.h"
 #include "network/send_queue.h"
 #include "network/sockets.h"
 
