@@ -73,12 +73,10 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   bool done() const { return step_ >= options_.last_step; }
-  Step next_step() const { return step_; }
 
-  // The batch of next_step(), which then grows by one; not to be called when done(). What the
-  // data set threw while the batch was read is thrown here, and the batch after it comes next.
-  // Throws RunError after stop() or a timeout. A caller that keeps more batches than the ring has
-  // buffers makes the ring grow.
+  // The next step's batch; not to be called when done(). What the data set threw while the batch
+  // was read is thrown here, and the batch after it comes next. Throws RunError after stop() or a
+  // timeout. A caller that keeps more batches than the ring has buffers makes the ring grow.
   LoadedBatch next();
 
   // Makes readers and next() give up. Idempotent.

@@ -137,7 +137,6 @@ FrameReader::Next FrameReader::finish(std::span<const std::byte> payload, FrameS
   padding_ = by_ring ? 0 : padding_after(header.length);
   place_ = {};
   placed_ = 0;
-  payload_bytes_ += payload.size();
   if (checksums_ && header.length > 0 && header.checksum != sum_) {
     refusal_ = "a payload with a wrong checksum";
     return Next::kEnough;

@@ -51,8 +51,6 @@ class FrameReader {
   // `bytes` were put there. Why nothing after them can be trusted, if so.
   std::optional<std::string> accept(std::size_t bytes, FrameSink& sink);
 
-  std::uint64_t payload_bytes() const { return payload_bytes_; }  // of all frames that arrived
-
  private:
   // Systems copy twice as fast between places that are equally far from a multiple of 64.
   struct alignas(64) Buffer {
@@ -79,7 +77,6 @@ class FrameReader {
   std::size_t padding_ = 0;            // bytes before the next header that mean nothing
   std::vector<std::byte> spare_ = {};  // the place for those that have none
   std::optional<std::string> refusal_ = {};
-  std::uint64_t payload_bytes_ = 0;
 };
 
 }  // namespace cohort

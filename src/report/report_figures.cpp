@@ -10,7 +10,7 @@
 namespace cohort {
 namespace {
 
-constexpr double kHalfWidth = 443;  // two beside one another fill the page at kFigureScale
+constexpr double kHalfWidth = 443;  // two beside one another fill the page at about 0.75
 constexpr double kFullWidth = 909;
 constexpr double kRunRow = 164;          // height of a run's panel
 constexpr double kComparisonRow = 250;   // likewise

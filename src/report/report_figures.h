@@ -20,7 +20,4 @@ std::vector<Figure> figures_of_runs(const std::vector<RunRecords>& runs,
 std::vector<Figure> comparison_figures(const std::vector<RunRecords>& runs,
                                        const std::vector<std::string>& labels);
 
-// In the units of a figure; a page shows them at kFigureScale.
-inline constexpr double kFigureScale = 0.75;
-
 }  // namespace cohort
