@@ -1,8 +1,8 @@
 #include "compressors/bf16.h"
 
 #include <bit>
+#include <cstring>
 
-#include "compressors/halves.h"
 #include "core/simd.h"
 
 namespace cohort {
@@ -36,23 +36,6 @@ COHORT_SIMD_CLONES void widen_bf16(const std::byte* __restrict in, float* __rest
 
 }  // namespace
 
-void Bf16::encode(std::span<const float> dense, const MessageKey&, Bytes& wire) {
-  narrow_to_bf16(dense.data(), detail::grow(wire, dense.size() * sizeof(std::uint16_t)),
-                 dense.size());
-}
-
-std::size_t Bf16::decode(std::span<const std::byte> wire, const MessageKey&,
-                         std::span<float> dense) const {
-  detail::check_halves(name(), wire, dense.size(), kBf16Exponent);
-  widen_bf16(wire.data(), dense.data(), dense.size());
-  return dense.size() * sizeof(std::uint16_t);
-}
-
-std::size_t Bf16::decode_add(std::span<const std::byte> wire, const MessageKey&, float weight,
-                             std::span<float> dense) const {
-  detail::check_halves(name(), wire, dense.size(), kBf16Exponent);
-  detail::add_halves(wire.data(), weight, dense, widen_bf16);
-  return dense.size() * sizeof(std::uint16_t);
-}
+Bf16::Bf16() : Halves({narrow_to_bf16, widen_bf16, kBf16Exponent}) {}
 
 }  // namespace cohort

@@ -7,23 +7,16 @@
 // Wire: 2 n bytes.
 #pragma once
 
-#include "compressors/compressor.h"
+#include "compressors/halves.h"
 
 namespace cohort {
 
-class Bf16 final : public Compressor {
+class Bf16 final : public Halves {
  public:
+  Bf16();
+
   std::string_view name() const override { return "bf16"; }
-  void encode(std::span<const float> dense, const MessageKey& key, Bytes& wire) override;
-  std::size_t decode(std::span<const std::byte> wire, const MessageKey& key,
-                     std::span<float> dense) const override;
-  std::size_t decode_add(std::span<const std::byte> wire, const MessageKey& key, float weight,
-                         std::span<float> dense) const override;
-  bool sparse() const override { return false; }
   double contraction(std::int64_t numel) const override { return numel == 0 ? 1.0 : 1.0 - 0x1p-16; }
-  std::size_t max_encoded_bytes(std::int64_t numel) const override {
-    return static_cast<std::size_t>(numel) * sizeof(std::uint16_t);
-  }
 };
 
 }  // namespace cohort

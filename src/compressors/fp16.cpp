@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #endif
 
-#include "compressors/halves.h"
+#include "compressors/wire.h"
 
 namespace cohort {
 namespace detail {
@@ -89,23 +89,6 @@ void widen_fp16(const std::byte* in, float* out, std::size_t numel) {
 
 }  // namespace
 
-void Fp16::encode(std::span<const float> dense, const MessageKey&, Bytes& wire) {
-  narrow_to_fp16(dense.data(), detail::grow(wire, dense.size() * sizeof(std::uint16_t)),
-                 dense.size());
-}
-
-std::size_t Fp16::decode(std::span<const std::byte> wire, const MessageKey&,
-                         std::span<float> dense) const {
-  detail::check_halves(name(), wire, dense.size(), kFp16Exponent);
-  widen_fp16(wire.data(), dense.data(), dense.size());
-  return dense.size() * sizeof(std::uint16_t);
-}
-
-std::size_t Fp16::decode_add(std::span<const std::byte> wire, const MessageKey&, float weight,
-                             std::span<float> dense) const {
-  detail::check_halves(name(), wire, dense.size(), kFp16Exponent);
-  detail::add_halves(wire.data(), weight, dense, widen_fp16);
-  return dense.size() * sizeof(std::uint16_t);
-}
+Fp16::Fp16() : Halves({narrow_to_fp16, widen_fp16, kFp16Exponent}) {}
 
 }  // namespace cohort

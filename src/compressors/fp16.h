@@ -7,7 +7,7 @@
 // Wire: 2 n bytes.
 #pragma once
 
-#include "compressors/compressor.h"
+#include "compressors/halves.h"
 
 namespace cohort {
 
@@ -17,19 +17,12 @@ std::uint16_t half_of(float value);
 float float_of(std::uint16_t half);  // of a finite one
 }  // namespace detail
 
-class Fp16 final : public Compressor {
+class Fp16 final : public Halves {
  public:
+  Fp16();
+
   std::string_view name() const override { return "fp16"; }
-  void encode(std::span<const float> dense, const MessageKey& key, Bytes& wire) override;
-  std::size_t decode(std::span<const std::byte> wire, const MessageKey& key,
-                     std::span<float> dense) const override;
-  std::size_t decode_add(std::span<const std::byte> wire, const MessageKey& key, float weight,
-                         std::span<float> dense) const override;
-  bool sparse() const override { return false; }
   double contraction(std::int64_t numel) const override { return numel == 0 ? 1.0 : 0.0; }
-  std::size_t max_encoded_bytes(std::int64_t numel) const override {
-    return static_cast<std::size_t>(numel) * sizeof(std::uint16_t);
-  }
 };
 
 }  // namespace cohort

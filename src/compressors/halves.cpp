@@ -1,8 +1,12 @@
 #include "compressors/halves.h"
 
+#include <algorithm>
+#include <array>
+
+#include "compressors/wire.h"
 #include "core/simd.h"
 
-namespace cohort::detail {
+namespace cohort {
 namespace {
 
 COHORT_SIMD_CLONES std::uint32_t count_all_set(const std::byte* bytes, std::size_t numel,
@@ -24,12 +28,36 @@ COHORT_SIMD_CLONES std::uint32_t count_all_set(const std::byte* bytes, std::size
 
 }  // namespace
 
-void check_halves(std::string_view compressor, std::span<const std::byte> wire, std::size_t numel,
-                  std::uint16_t exponent) {
-  check_length(compressor, wire, numel * sizeof(std::uint16_t));
-  if (count_all_set(wire.data(), numel, exponent) != 0) {
-    refuse(compressor, "a value that is not finite");
+void Halves::encode(std::span<const float> dense, const MessageKey&, Bytes& wire) {
+  format_.narrow(dense.data(), detail::grow(wire, dense.size() * sizeof(std::uint16_t)),
+                 dense.size());
+}
+
+std::size_t Halves::decode(std::span<const std::byte> wire, const MessageKey&,
+                           std::span<float> dense) const {
+  check(wire, dense.size());
+  format_.widen(wire.data(), dense.data(), dense.size());
+  return dense.size() * sizeof(std::uint16_t);
+}
+
+std::size_t Halves::decode_add(std::span<const std::byte> wire, const MessageKey&, float weight,
+                               std::span<float> dense) const {
+  check(wire, dense.size());
+  constexpr std::size_t kBlock = 2048;
+  std::array<float, kBlock> values;
+  for (std::size_t i = 0; i < dense.size(); i += kBlock) {
+    const std::size_t count = std::min(kBlock, dense.size() - i);
+    format_.widen(wire.data() + i * sizeof(std::uint16_t), values.data(), count);
+    detail::add_scaled(values.data(), weight, dense.data() + i, count);
+  }
+  return dense.size() * sizeof(std::uint16_t);
+}
+
+void Halves::check(std::span<const std::byte> wire, std::size_t numel) const {
+  detail::check_length(name(), wire, numel * sizeof(std::uint16_t));
+  if (count_all_set(wire.data(), numel, format_.exponent) != 0) {
+    detail::refuse(name(), "a value that is not finite");
   }
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort

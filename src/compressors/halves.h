@@ -1,32 +1,40 @@
 // What the two 16-bit formats share.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
-#include "compressors/wire.h"
+#include "compressors/compressor.h"
 
-namespace cohort::detail {
+namespace cohort {
 
-// Throws PeerError unless `wire` has `numel` numbers of 16 bits whose bits under `exponent` are not
-// all set, as those of infinities and NaN are.
-void check_halves(std::string_view compressor, std::span<const std::byte> wire, std::size_t numel,
-                  std::uint16_t exponent);
-
-// dense += weight * what convert(bytes, values, count) makes of the bytes, a piece at a time.
-template <class Convert>
-void add_halves(const std::byte* wire, float weight, std::span<float> dense, Convert&& convert) {
-  constexpr std::size_t kBlock = 2048;
-  std::array<float, kBlock> values;
-  for (std::size_t i = 0; i < dense.size(); i += kBlock) {
-    const std::size_t count = std::min(kBlock, dense.size() - i);
-    convert(wire + i * sizeof(std::uint16_t), values.data(), count);
-    add_scaled(values.data(), weight, dense.data() + i, count);
+// Wire: 2 n bytes, each number converted by itself. A message with a value that is not finite is
+// refused.
+class Halves : public Compressor {
+ public:
+  void encode(std::span<const float> dense, const MessageKey& key, Bytes& wire) override;
+  std::size_t decode(std::span<const std::byte> wire, const MessageKey& key,
+                     std::span<float> dense) const override;
+  std::size_t decode_add(std::span<const std::byte> wire, const MessageKey& key, float weight,
+                         std::span<float> dense) const override;
+  bool sparse() const override { return false; }
+  std::size_t max_encoded_bytes(std::int64_t numel) const override {
+    return static_cast<std::size_t>(numel) * sizeof(std::uint16_t);
   }
-}
 
-}  // namespace cohort::detail
+ protected:
+  struct Format {
+    void (*narrow)(const float* in, std::byte* out, std::size_t numel);
+    void (*widen)(const std::byte* in, float* out, std::size_t numel);
+    std::uint16_t exponent;  // the bits that are all set in infinities and NaN
+  };
+  explicit Halves(const Format& format) : format_(format) {}
+
+ private:
+  void check(std::span<const std::byte> wire, std::size_t numel) const;
+
+  Format format_;
+};
+
+}  // namespace cohort
