@@ -1,13 +1,19 @@
 // The fields of each record with their names, once for the writer and the reader of the layer.
 #pragma once
 
+#include <concepts>
+#include <type_traits>
+
 #include "metrics/records.h"
 
 namespace cohort::detail {
 
-// Calls visit(name, member) for each field in the order of records.h. `record` may be const.
-template <class Record, class Visit>
-void visit_step(Record& record, Visit&& visit) {
+template <class Record, class Plain>
+concept ConstOr = std::same_as<std::remove_const_t<Record>, Plain>;
+
+// Calls visit(name, member) for each field in the order of records.h.
+template <ConstOr<StepRecord> Record, class Visit>
+void visit_fields(Record& record, Visit&& visit) {
   visit("time_seconds", record.time_seconds);
   visit("rank", record.rank);
   visit("step", record.step);
@@ -33,8 +39,8 @@ void visit_step(Record& record, Visit&& visit) {
   visit("consensus_distance", record.consensus_distance);
 }
 
-template <class Record, class Visit>
-void visit_evaluation(Record& record, Visit&& visit) {
+template <ConstOr<EvaluationRecord> Record, class Visit>
+void visit_fields(Record& record, Visit&& visit) {
   visit("time_seconds", record.time_seconds);
   visit("rank", record.rank);
   visit("step", record.step);
@@ -48,8 +54,8 @@ void visit_evaluation(Record& record, Visit&& visit) {
   visit("consensus_distance", record.consensus_distance);
 }
 
-template <class Record, class Visit>
-void visit_event(Record& record, Visit&& visit) {
+template <ConstOr<EventRecord> Record, class Visit>
+void visit_fields(Record& record, Visit&& visit) {
   visit("time_seconds", record.time_seconds);
   visit("rank", record.rank);
   visit("step", record.step);
@@ -57,8 +63,8 @@ void visit_event(Record& record, Visit&& visit) {
   visit("detail", record.detail);
 }
 
-template <class Record, class Visit>
-void visit_traffic(Record& record, Visit&& visit) {
+template <ConstOr<TrafficRecord> Record, class Visit>
+void visit_fields(Record& record, Visit&& visit) {
   visit("time_seconds", record.time_seconds);
   visit("rank", record.rank);
   visit("step", record.step);
@@ -67,40 +73,6 @@ void visit_traffic(Record& record, Visit&& visit) {
   visit("bytes_received", record.bytes_received);
   visit("wire_bytes_sent", record.wire_bytes_sent);
   visit("wire_bytes_received", record.wire_bytes_received);
-}
-
-// One name for all, chosen by the record's type.
-template <class Visit>
-void visit_fields(const StepRecord& record, Visit&& visit) {
-  visit_step(record, visit);
-}
-template <class Visit>
-void visit_fields(StepRecord& record, Visit&& visit) {
-  visit_step(record, visit);
-}
-template <class Visit>
-void visit_fields(const EvaluationRecord& record, Visit&& visit) {
-  visit_evaluation(record, visit);
-}
-template <class Visit>
-void visit_fields(EvaluationRecord& record, Visit&& visit) {
-  visit_evaluation(record, visit);
-}
-template <class Visit>
-void visit_fields(const EventRecord& record, Visit&& visit) {
-  visit_event(record, visit);
-}
-template <class Visit>
-void visit_fields(EventRecord& record, Visit&& visit) {
-  visit_event(record, visit);
-}
-template <class Visit>
-void visit_fields(const TrafficRecord& record, Visit&& visit) {
-  visit_traffic(record, visit);
-}
-template <class Visit>
-void visit_fields(TrafficRecord& record, Visit&& visit) {
-  visit_traffic(record, visit);
 }
 
 inline const char* type_name(const StepRecord&) { return "step"; }
