@@ -3,13 +3,13 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <map>
 #include <optional>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "network/server_links.h"
 #include "storage/state_folder.h"
 #include "swamp/examiner_thread.h"
 #include "swamp/lent_models.h"
@@ -75,14 +75,16 @@ class SwampServer::Implementation final : private SwampServerPorts {
     settings.seed = random_seed();
     SwampServerPorts& ports = *this;
     server_ = std::make_unique<BestModelServer>(settings, ports, snapshot ? &*snapshot : nullptr);
+    links_.serve(*server_);
     if (snapshot) {
       log("going on from " + options_.state_dir.string() + " with version " +
           std::to_string(server_->best().version));
     }
-    listener_ = listen(io_, options_.listener,
-                       {[this](const Identity& peer) { return admit(peer); },
-                        [this](std::unique_ptr<Link> link) { accept(std::move(link)); },
-                        [this](const std::string& line) { log(line); }});
+    listener_ =
+        listen(io_, options_.listener,
+               {[this](const Identity& peer) { return admit_worker(peer, options_.workers); },
+                [this](std::unique_ptr<Link> link) { links_.accept(std::move(link)); },
+                [this](const std::string& line) { log(line); }});
   }
 
   ~Implementation() override {
@@ -99,99 +101,25 @@ class SwampServer::Implementation final : private SwampServerPorts {
     if (examiner_) examiner_->finish();
     if (failure_) std::rethrow_exception(failure_);
     const BestRecord& best = server_->best();
-    SwampReport report{.reason = reason_,
+    const Traffic traffic = links_.traffic();
+    return SwampReport{.reason = reason_,
                        .counters = server_->counters(),
                        .version = best.version,
                        .score = best.score,
                        .loss = best.loss,
                        .refusals = listener_->refusals(),
-                       .bytes_sent = sent_,
-                       .bytes_received = received_};
-    for (const auto& [id, held] : connections_) {
-      report.bytes_sent += held->link->bytes_sent();
-      report.bytes_received += held->link->bytes_received();
-    }
-    return report;
+                       .bytes_sent = traffic.sent,
+                       .bytes_received = traffic.received};
   }
 
  private:
-  // One worker's connection, and what the link calls.
-  struct Connection final : LinkHandler {
-    Connection(Implementation& process, SwampConnection number, std::unique_ptr<Link> established)
-        : owner(process), id(number), link(std::move(established)) {}
-
-    std::optional<std::span<std::byte>> place_for(Link&, const FrameHeader& header) override {
-      return forgotten ? std::nullopt : owner.server_->place_for(id, header);
-    }
-    void frame_arrived(Link&, const FrameHeader& header,
-                       std::span<const std::byte> payload) override {
-      if (forgotten) return;
-      owner.server_->on_frame(id, header, payload, Clock::now());
-      owner.prepare_examiner();
-    }
-    void link_lost(Link& lost, const std::string& reason) override {
-      if (!forgotten) {
-        if (reason != kSaidGoodbye) owner.log("lost " + lost.peer_text() + ": " + reason);
-        owner.server_->on_lost(id, Clock::now());
-      }
-      boost::asio::post(owner.io_, [&process = owner, number = id] { process.remove(number); });
-    }
-
-    Implementation& owner;
-    SwampConnection id;
-    LentModels lent;  // outlives the link, which copies them when it goes
-    std::unique_ptr<Link> link;
-    bool forgotten = false;       // the server has closed it; only what is unsent still goes out
-    Clock::time_point told = {};  // when something was heard, as the server knows
-  };
-
-  std::string admit(const Identity& peer) const {
-    if (peer.role != Role::kWorker) return "only workers are served here";
-    if (options_.workers > 0 && peer.rank >= options_.workers) {
-      return "there is no worker " + std::to_string(peer.rank) + ": this server expects " +
-             std::to_string(options_.workers);
-    }
-    return {};
-  }
-
-  void accept(std::unique_ptr<Link> link) {
-    const SwampConnection id = ++last_id_;
-    auto connection = std::make_unique<Connection>(*this, id, std::move(link));
-    Connection& handler = *connection;
-    connections_.emplace(id, std::move(connection));
-    server_->on_connected(id, handler.link->peer().rank, Clock::now());
-    handler.link->set_handler(handler);
-  }
-
-  void remove(SwampConnection id) {
-    const auto found = connections_.find(id);
-    if (found == connections_.end()) return;
-    sent_ += found->second->link->bytes_sent();
-    received_ += found->second->link->bytes_received();
-    connections_.erase(found);
-  }
-
-  // Those the server has done with, once their last words are out.
-  void remove_closed() {
-    std::vector<SwampConnection> closed;
-    for (const auto& [id, held] : connections_) {
-      held->lent.release(*held->link);
-      if (held->forgotten && held->link->unsent() == 0) closed.push_back(id);
-    }
-    for (const SwampConnection id : closed) remove(id);
-  }
-
   void tick() {
     const Clock::time_point now = Clock::now();
-    for (auto& [id, held] : connections_) {
-      const Clock::time_point heard = held->link->last_heard();
-      if (held->forgotten || heard <= held->told) continue;
-      held->told = heard;
-      server_->on_heard(id, heard);
-    }
+    links_.report_heard();
     server_->on_tick(now);
     prepare_examiner();
-    remove_closed();
+    for (const auto& [id, held] : links_.all()) held->extra.release(*held->link);
+    links_.remove_gone();
     if (!ending_ && *stop_) {
       reason_ = "stopped by a signal, " + server_->text();
       io_.stop();
@@ -203,7 +131,7 @@ class SwampServer::Implementation final : private SwampServerPorts {
       ending_ = now + kFarewell;
       listener_->stop();
     }
-    if (ending_ && (now >= *ending_ || connections_.empty())) {
+    if (ending_ && (now >= *ending_ || links_.all().empty())) {
       io_.stop();
       return;
     }
@@ -251,18 +179,11 @@ class SwampServer::Implementation final : private SwampServerPorts {
   // SwampServerPorts.
   void send(SwampConnection to, const FrameHeader& header, std::span<const std::byte> payload,
             const ModelValues& owner) override {
-    const auto found = connections_.find(to);
-    if (found != connections_.end()) {
-      found->second->lent.send(*found->second->link, header, payload, owner);
-    }
+    if (auto* const held = links_.find(to)) held->extra.send(*held->link, header, payload, owner);
   }
 
   void close(SwampConnection connection, const std::string& reason) override {
-    const auto found = connections_.find(connection);
-    if (found == connections_.end()) return;
-    log("closing the connection of " + found->second->link->peer_text() + ": " + reason);
-    found->second->forgotten = true;
-    found->second->link->close_after_sending();
+    links_.close(connection, reason);
   }
 
   void examine(std::uint64_t ticket, const ModelValues& model, std::uint64_t draw) override {
@@ -303,10 +224,7 @@ class SwampServer::Implementation final : private SwampServerPorts {
   boost::asio::steady_timer timer_{io_};
   const std::atomic<bool>* stop_ = nullptr;
   std::unique_ptr<BestModelServer> server_;
-  std::map<SwampConnection, std::unique_ptr<Connection>> connections_;
-  SwampConnection last_id_ = 0;
-  std::uint64_t sent_ = 0;  // by connections that are gone
-  std::uint64_t received_ = 0;
+  ServerLinks<BestModelServer, LentModels> links_{[this](const std::string& line) { log(line); }};
   std::string reason_;
   std::exception_ptr failure_;
   std::optional<Clock::time_point> ending_;
