@@ -13,7 +13,7 @@ constexpr std::size_t kMaxPlainRead = 512 << 10;
 
 class PlainStream final : public Stream {
  public:
-  PlainStream(int descriptor, bool protects) : descriptor_(descriptor), protects_(protects) {}
+  PlainStream(int descriptor, bool protects) : Stream(protects), descriptor_(descriptor) {}
 
   IoResult handshake() override { return {}; }
 
@@ -50,9 +50,6 @@ class PlainStream final : public Stream {
 
   std::size_t unsent() const override { return 0; }
   std::string failure() const override { return std::strerror(error_); }
-  bool distrusted() const override { return false; }
-  bool protects() const override { return protects_; }
-  std::optional<Identity> certified() const override { return std::nullopt; }
 
  private:
   IoResult outcome(ssize_t moved, IoResult::Status blocked) {
@@ -64,7 +61,6 @@ class PlainStream final : public Stream {
   }
 
   int descriptor_;
-  bool protects_;
   int expected_ = 1;
   int error_ = 0;
 };

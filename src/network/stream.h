@@ -49,19 +49,24 @@ class Stream {
 
   virtual std::string failure() const = 0;
   // Whether that is a matter of trust, be it ours or the peer's, and not of the network.
-  virtual bool distrusted() const = 0;
+  bool distrusted() const { return distrusted_; }
 
   // Whether bytes that were changed on the way are noticed here.
-  virtual bool protects() const = 0;
+  bool protects() const { return protects_; }
 
   // Who the peer is by its certificate, if it has shown one.
-  virtual std::optional<Identity> certified() const = 0;
+  const std::optional<Identity>& certified() const { return certified_; }
 
   // What the system took and gave so far, the handshake and all that TLS adds included.
   std::uint64_t wire_sent() const { return wire_sent_; }
   std::uint64_t wire_received() const { return wire_received_; }
 
  protected:
+  explicit Stream(bool protects) : protects_(protects) {}
+
+  const bool protects_;
+  bool distrusted_ = false;
+  std::optional<Identity> certified_;
   std::uint64_t wire_sent_ = 0;
   std::uint64_t wire_received_ = 0;
 };

@@ -62,9 +62,6 @@ class TlsStream final : public Stream {
   IoResult write(std::span<const iovec> pieces) override;
   std::size_t unsent() const override { return wire_.out.size() + out_.size(); }
   std::string failure() const override { return failure_; }
-  bool distrusted() const override { return distrusted_; }
-  bool protects() const override { return true; }
-  std::optional<Identity> certified() const override { return certified_; }
 
  private:
   IoResult outcome(int result);
@@ -94,14 +91,12 @@ class TlsStream final : public Stream {
   std::span<const std::byte> left_ = {};  // of that
   int empty_records_ = 0;                 // in a row
   int expected_ = 1;
-  std::optional<Identity> certified_;
   std::optional<IoResult> last_;  // an end or a failure, once there was one
   std::string failure_;
-  bool distrusted_ = false;
 };
 
 TlsStream::TlsStream(std::shared_ptr<const TlsContext::State> state, int descriptor)
-    : state_(std::move(state)), ssl_(SSL_new(state_->context.get())) {
+    : Stream(/*protects=*/true), state_(std::move(state)), ssl_(SSL_new(state_->context.get())) {
   wire_.descriptor = descriptor;
   COHORT_CHECK(ssl_ != nullptr, "OpenSSL has no memory");
   BIO* bio = make_bio(wire_);
