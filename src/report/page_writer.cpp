@@ -125,12 +125,6 @@ void PageWriter::heading(const std::string& text, double following) {
   y_ += 5;
 }
 
-void PageWriter::paragraph(const std::string& text) {
-  lines(wrapped(text, width(), {.size = kBodySize}), margin_,
-        {.size = kBodySize, .colour = kPageInk});
-  y_ += 6;
-}
-
 void PageWriter::small_print(const std::string& text) {
   lines(wrapped(text, width(), {.size = kSmallSize}), margin_,
         {.size = kSmallSize, .colour = kPageQuiet});

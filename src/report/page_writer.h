@@ -23,7 +23,6 @@ class PageWriter {
   void title(const std::string& text);
   // On the page where `following` of height fits below it.
   void heading(const std::string& text, double following = 80);
-  void paragraph(const std::string& text);
   void small_print(const std::string& text);
   void bullet(const std::string& text);
   void fact(const Fact& fact);                       // the name in a column of its own
