@@ -115,7 +115,7 @@ class ChocoCommand {
 };
 
 int own_rank() {
-  const auto place = detect_place([](const char* name) { return std::getenv(name); });
+  const auto place = detect_place(own_variable);
   return place ? place->rank : 0;
 }
 

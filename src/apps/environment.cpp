@@ -68,9 +68,7 @@ extern "C" void on_polite_stop_signal(int) {
   errno = before;
 }
 
-std::optional<Place> own_place() {
-  return detect_place([](const char* name) -> const char* { return std::getenv(name); });
-}
+std::optional<Place> own_place() { return detect_place(own_variable); }
 
 std::string text_of(const char* name) {
   const char* value = std::getenv(name);

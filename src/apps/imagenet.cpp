@@ -110,9 +110,7 @@ struct ImagenetCommand {
   }
 };
 
-std::optional<Place> launched_place() {
-  return detect_place([](const char* name) { return std::getenv(name); });
-}
+std::optional<Place> launched_place() { return detect_place(own_variable); }
 
 // Of processes that a launcher of MPI jobs started; torchrun's connect by themselves.
 Place place_in_job() {

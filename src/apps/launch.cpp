@@ -4,7 +4,6 @@
 
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -177,7 +176,7 @@ int run_servers(const Flags& flags) {
 }  // namespace
 
 int run_with_launcher(const LaunchRequest& request, bool dry_run) {
-  const LaunchHost host = this_host([](const char* name) { return std::getenv(name); }, ::environ);
+  const LaunchHost host = this_host(own_variable, ::environ);
   const LaunchCommand command = launch_command(request, host);
   if (dry_run) {
     std::printf("%s\n", quoted(command.arguments).c_str());

@@ -1,7 +1,6 @@
 #include "apps/serving.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -74,10 +73,7 @@ void print_report(const ServerReport& report, int index) {
 
 }  // namespace
 
-std::string runtime_folder() {
-  return private_folder([](const char* name) -> const char* { return std::getenv(name); },
-                        "/tmp/cohort-" + std::to_string(::geteuid()));
-}
+std::string runtime_folder() { return private_folder(own_variable, fallback_folder()); }
 
 Credentials find_credentials(const std::string& token_file, const std::string& tls_dir,
                              bool insecure) {

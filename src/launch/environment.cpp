@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -127,6 +128,8 @@ Place with_meeting_point(Place place, const Variable& variable) {
   place.master_port = number_of(variable, "MASTER_PORT", {.least = 1, .most = 65535}).value_or(0);
   return place;
 }
+
+const char* own_variable(const char* name) { return std::getenv(name); }
 
 std::optional<Place> detect_place(const Variable& variable) {
   constexpr Names kOpenMpi = {.source = "Open MPI",

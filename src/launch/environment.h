@@ -11,6 +11,7 @@ inline constexpr std::string_view kEngineFlag = "--engine";
 
 // What std::getenv answers: null where a variable is not set.
 using Variable = std::function<const char*(const char*)>;
+const char* own_variable(const char* name);  // of this process
 
 struct Place {
   std::string source;  // "Open MPI", "PMI", "Slurm" or "torchrun"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -25,7 +24,7 @@ namespace cohort {
 namespace {
 
 void initialise(const JobOptions& options, bool& ours) {
-  const auto place = detect_place([](const char* name) { return std::getenv(name); });
+  const auto place = detect_place(own_variable);
   int begun = 0;
   MPI_Initialized(&begun);
   if (begun == 0) {

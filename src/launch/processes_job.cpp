@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <thread>
@@ -220,9 +219,7 @@ std::unique_ptr<Job> make_processes_job(const JobOptions& options, const Variabl
 }
 
 std::unique_ptr<Job> make_processes_job(const JobOptions& options) {
-  return make_processes_job(
-      options, [](const char* name) -> const char* { return std::getenv(name); },
-      "/tmp/cohort-" + std::to_string(::geteuid()));
+  return make_processes_job(options, own_variable, fallback_folder());
 }
 
 }  // namespace cohort

@@ -158,6 +158,8 @@ std::string private_folder(const Variable& variable, const std::string& fallback
   return fallback;
 }
 
+std::string fallback_folder() { return "/tmp/cohort-" + std::to_string(::geteuid()); }
+
 Rendezvous::Rendezvous(std::string folder, const std::string& key)
     : folder_(std::move(folder)),
       prefix_("cohort-" + std::to_string(process_number_space()) + "-"),

@@ -27,6 +27,7 @@ struct Notice {
 // `fallback`, made when it is missing. Throws ConfigError when the fallback is a link, or not a
 // folder, or another user's, or open to others.
 std::string private_folder(const Variable& variable, const std::string& fallback);
+std::string fallback_folder();  // for that: /tmp/cohort-UID
 
 class Rendezvous {
  public:

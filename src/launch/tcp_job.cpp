@@ -1,12 +1,9 @@
 #include "launch/tcp_job.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
@@ -440,9 +437,7 @@ std::unique_ptr<Job> make_tcp_job(const JobOptions& options, const Variable& var
 }
 
 std::unique_ptr<Job> make_tcp_job(const JobOptions& options) {
-  return make_tcp_job(
-      options, [](const char* name) -> const char* { return std::getenv(name); },
-      "/tmp/cohort-" + std::to_string(::geteuid()));
+  return make_tcp_job(options, own_variable, fallback_folder());
 }
 
 }  // namespace cohort
