@@ -14,7 +14,6 @@
 #include "collectives/mpi_collectives.h"
 #include "collectives/mpi_transport.h"
 #include "collectives/process_shared.h"
-#include "collectives/shared_memory.h"
 #include "core/error.h"
 #include "launch/environment.h"
 #include "launch/process_messages.h"
@@ -231,10 +230,7 @@ class MpiJob final : public Job {
     const bool one_a_host = std::all_of(layout_.hosts.begin(), layout_.hosts.end(),
                                         [](const auto& host) { return host.size() == 1; });
     if (layout_.hosts.size() > 1 && one_a_host) return std::move(outside_[channel]);
-    std::unique_ptr<Collectives> inside =
-        shared_ ? shared_->channel(channel)
-                : std::move(
-                      make_shared_memory_group(1, MemberNames{{layout_.first_rank()}, {}}).front());
+    std::unique_ptr<Collectives> inside = shared_ ? shared_->channel(channel) : lone_group(layout_);
     if (layout_.hosts.size() == 1) return inside;
     return make_hierarchical(std::move(inside), std::move(outside_[channel]), layout_.hosts,
                              layout_.process);

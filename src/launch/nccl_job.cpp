@@ -33,7 +33,7 @@ class NcclJob final : public Job {
       : plan_{.local_size = choose_size(options.workers)},
         start_timeout_(options.start_timeout),
         messages_(options.messages),
-        alone_(std::move(make_shared_memory_group(1).front())) {}
+        alone_(lone_group(plan_)) {}
 
   JobShape shape() const override { return shape_of(plan_); }
   Collectives& between_processes() override { return *alone_; }

@@ -108,6 +108,10 @@ int ranks_per_process(int workers, int processes) {
   return workers / processes;
 }
 
+std::unique_ptr<Collectives> lone_group(const ProcessPlan& plan) {
+  return std::move(make_shared_memory_group(1, MemberNames{{plan.first_rank()}, {}}).front());
+}
+
 std::unique_ptr<Collectives> note_failures(std::unique_ptr<Collectives> collectives,
                                            FailureFlag failed) {
   return std::make_unique<Noted>(std::move(collectives), std::move(failed));

@@ -51,6 +51,9 @@ int ranks_per_process(int workers, int processes);
 // Whether anything went wrong in the job, for its end.
 using FailureFlag = std::shared_ptr<std::atomic<bool>>;
 
+// Of a process that is alone.
+std::unique_ptr<Collectives> lone_group(const ProcessPlan& plan);
+
 // The same collectives, noting in `failed` when an operation throws or the member leaves.
 std::unique_ptr<Collectives> note_failures(std::unique_ptr<Collectives> collectives,
                                            FailureFlag failed);

@@ -12,7 +12,6 @@
 
 #include "collectives/farewell.h"
 #include "collectives/process_shared.h"
-#include "collectives/shared_memory.h"
 #include "core/error.h"
 #include "launch/process_messages.h"
 #include "launch/process_ranks.h"
@@ -197,8 +196,7 @@ class ProcessesJob final : public Job {
 
   // One member a process.
   std::unique_ptr<Collectives> between(GroupChannel channel) const {
-    if (shared_) return shared_->channel(channel);
-    return std::move(make_shared_memory_group(1, MemberNames{{plan_.first_rank()}, {}}).front());
+    return shared_ ? shared_->channel(channel) : lone_group(plan_);
   }
 
   JobOptions options_;

@@ -13,7 +13,6 @@
 #include "collectives/elastic.h"
 #include "collectives/farewell.h"
 #include "collectives/process_shared.h"
-#include "collectives/shared_memory.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/bootstrap.h"
@@ -164,13 +163,9 @@ class TcpJob final : public Job {
     members[0].size = plan_.processes;
     members[0].host_rank = plan_.host_index;
     members[0].host_size = plan_.host_size();
-    members[0].gradients = lone_group();
+    members[0].gradients = lone_group(plan_);
     members[0].activity = activities_.front();
     return members;
-  }
-
-  std::unique_ptr<Collectives> lone_group() const {
-    return std::move(make_shared_memory_group(1, MemberNames{{plan_.first_rank()}, {}}).front());
   }
 
   // One that can come back has one rank: a process that has several is not let in again.
@@ -400,11 +395,11 @@ class TcpJob final : public Job {
 
   // One member a process.
   std::unique_ptr<Collectives> between(GroupChannel channel) {
-    if (options_.returns) return lone_group();
+    if (options_.returns) return lone_group(plan_);
     const bool one_a_host = std::all_of(plan_.hosts.begin(), plan_.hosts.end(),
                                         [](const auto& host) { return host.size() == 1; });
     if (plan_.hosts.size() > 1 && one_a_host) return links_->channel(channel);
-    std::unique_ptr<Collectives> inside = shared_ ? shared_->channel(channel) : lone_group();
+    std::unique_ptr<Collectives> inside = shared_ ? shared_->channel(channel) : lone_group(plan_);
     if (plan_.hosts.size() == 1) return inside;
     std::shared_ptr<Collectives> outside;
     if (links_) outside = links_->channel(channel);

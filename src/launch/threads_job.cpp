@@ -16,7 +16,7 @@ class ThreadsJob final : public Job {
   explicit ThreadsJob(const JobOptions& options)
       : plan_{.local_size = std::max(1, options.workers)},
         messages_(options.messages),
-        alone_(std::move(make_shared_memory_group(1).front())) {}
+        alone_(lone_group(plan_)) {}
 
   JobShape shape() const override { return shape_of(plan_); }
   Collectives& between_processes() override { return *alone_; }
