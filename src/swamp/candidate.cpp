@@ -35,6 +35,22 @@ Judgement refusal(const Candidate& candidate, std::uint64_t version, const std::
   return judgement;
 }
 
+Judgement judge(const Candidate& candidate, std::uint64_t version, double loss, bool better) {
+  const VerdictKind kind = better ? VerdictKind::kAccepted : VerdictKind::kRejected;
+  Judgement judgement{.decision = decide(candidate, kind, version + (better ? 1 : 0)), .best = {}};
+  judgement.decision.verdict.loss = loss;
+  if (better) {
+    judgement.best = BestRecord{.version = version + 1,
+                                .claim = candidate.claim,
+                                .loss = loss,
+                                .score = loss,
+                                .draws = 0,
+                                .model = candidate.model,
+                                .losses = {}};
+  }
+  return judgement;
+}
+
 double mean_of(std::span<const float> losses) {
   double sum = 0;
   for (const float loss : losses) sum += loss;

@@ -15,6 +15,10 @@ Decision decide(const Candidate& candidate, VerdictKind kind, std::uint64_t vers
 
 Judgement refusal(const Candidate& candidate, std::uint64_t version, const std::string& reason);
 
+// After an examination: accepted where `better`, as the version after `version` and with its loss
+// for a score, or else rejected.
+Judgement judge(const Candidate& candidate, std::uint64_t version, double loss, bool better);
+
 // NaN when there are none, or where one is not finite.
 double mean_of(std::span<const float> losses);
 

@@ -44,19 +44,10 @@ class Claimed : public BestModel {
   Judgement examined(std::span<const float> losses) const override {
     const double loss = mean_of(losses);
     const bool better = loss < best_.loss;  // never of a NaN
-    Judgement judgement{
-        .decision = decide(*examining_, better ? VerdictKind::kAccepted : VerdictKind::kRejected,
-                           best_.version + (better ? 1 : 0)),
-        .best = {}};
-    judgement.decision.verdict.loss = loss;
+    Judgement judgement = judge(*examining_, best_.version, loss, better);
     if (better) {
-      judgement.best = BestRecord{.version = best_.version + 1,
-                                  .claim = examining_->claim,
-                                  .loss = loss,
-                                  .score = examining_->claim,
-                                  .draws = draws_,
-                                  .model = examining_->model,
-                                  .losses = {}};
+      judgement.best->score = examining_->claim;
+      judgement.best->draws = draws_;
     }
     return judgement;
   }

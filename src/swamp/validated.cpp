@@ -53,20 +53,8 @@ class Validated final : public BestModel {
                          " samples, the best model on " + std::to_string(best_.losses.size()));
     }
     const bool better = std::isfinite(loss) && (!best_.model || clearly_better(losses));
-    Judgement judgement{
-        .decision = decide(*examining_, better ? VerdictKind::kAccepted : VerdictKind::kRejected,
-                           best_.version + (better ? 1 : 0)),
-        .best = {}};
-    judgement.decision.verdict.loss = loss;
-    if (better) {
-      judgement.best = BestRecord{.version = best_.version + 1,
-                                  .claim = examining_->claim,
-                                  .loss = loss,
-                                  .score = loss,
-                                  .draws = 0,
-                                  .model = examining_->model,
-                                  .losses = {losses.begin(), losses.end()}};
-    }
+    Judgement judgement = judge(*examining_, best_.version, loss, better);
+    if (better) judgement.best->losses = {losses.begin(), losses.end()};
     return judgement;
   }
 
