@@ -58,7 +58,7 @@ constexpr std::string_view kMeanings[] = {
     "augment augmentation aug",
     "batch-norm sync-bn syncbn sync-batchnorm bn",
     "average-every local-steps sync-every tau local-step averaging-period",
-    "topology graph graph-topology",
+    "topology graph-topology",
     "compressor compression comm-op quantizer compress",
     "compress-ratio sparsity compression-ratio k",
     "quantize-bits bits quantize-level quantization-bits",
