@@ -99,12 +99,13 @@ RunConfig bench_config(const ConfigFlags& flags) {
   }
   // Whole steps only: a short one at the end of an epoch would flatter the mean.
   config.drop_last = true;
-  config.test_size = 1;  // none is evaluated
   return config;
 }
 
 void size_synthetic_data(RunConfig& config, std::int64_t step_samples) {
-  if (config.data == "synthetic" && config.train_size == 0) {
+  if (config.data != "synthetic") return;
+  config.test_size = 1;  // none is evaluated
+  if (config.train_size == 0) {
     config.train_size = std::max<std::int64_t>(1, 4096 / step_samples) * step_samples;
   }
 }

@@ -32,7 +32,7 @@ std::vector<ConfigField> fields_of_the_run() {
       {"precision",
        kWhat,
        &C::precision,
-       "of GPUs: fp32; tf32 and bf16 are faster, with float32 for weights and gradients kept",
+       "what a GPU computes in; weights, gradients and statistics are kept in float32",
        0,
        0,
        {"fp32", "tf32", "bf16"}},

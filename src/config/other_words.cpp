@@ -89,8 +89,8 @@ struct Advice {
 
 constexpr Advice kAdvice[] = {
     {"amp fp16 bf16 half mixed-precision precision use-amp bfloat16 autocast",
-     "computing is in float32; cohort train on a GPU has --precision bf16 and tf32: else leave it "
-     "out"},
+     "computing is in float32, but for cohort train --device cuda, which has --precision bf16 and "
+     "tf32: leave it out"},
     {"tensorboard wandb mlflow use-wandb report-to",
      "a run's metrics.jsonl has every figure, and `cohort report RUN` draws them: leave it out"},
     {"verbose v debug", "progress is shown unless --quiet is given: leave it out"},

@@ -197,7 +197,11 @@ at::Device worker_device(const RunConfig& config, const WorkerPlace& place) {
   return {device.type(), static_cast<c10::DeviceIndex>(place.host_rank % cuda_device_count())};
 }
 
-at::ScalarType compute_type(const RunConfig& config) {
+at::ScalarType compute_type(const RunConfig& config, at::Device device) {
+  if (device.is_cpu() && config.precision != "fp32") {
+    throw ConfigError("--precision " + config.precision +
+                      " is for GPUs: give --device cuda as well, or leave it out");
+  }
   return config.precision == "bf16" ? at::kBFloat16 : at::kFloat;
 }
 
@@ -206,7 +210,7 @@ ReplicaOptions replica_options(const RunConfig& config, const Model& model, at::
           .optimizer_options = optimizer_options(config),
           .device = device,
           .channels_last = wants_channels_last(config, model),
-          .precision = compute_type(config),
+          .precision = compute_type(config, device),
           .weight_decay = config.weight_decay,
           .decay_normalization = !config.no_norm_decay,
           .clip_norm = config.clip_norm};
@@ -410,7 +414,7 @@ ServerAccess server_access(const RunConfig& config, const SampleOrder& order, Se
 EvaluatorOptions evaluator_options(const RunConfig& config, const Model& model, at::Device device) {
   return {.batch = config.eval_batch,
           .loader_threads = static_cast<int>(config.loader_threads),
-          .placement = {device, wants_channels_last(config, model), compute_type(config)}};
+          .placement = {device, wants_channels_last(config, model), compute_type(config, device)}};
 }
 
 TrainerOptions trainer_options(const RunConfig& config, const Model& model,

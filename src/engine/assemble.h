@@ -42,8 +42,8 @@ std::unique_ptr<Model> build_model(const RunConfig& config, const Dataset& data,
 std::int64_t choose_threads(const RunConfig& config, const Model& model, std::int64_t cores);
 
 bool wants_channels_last(const RunConfig& config, const Model& model);
-// What a model computes in.
-at::ScalarType compute_type(const RunConfig& config);
+// What a model computes in. Throws ConfigError where `device` cannot.
+at::ScalarType compute_type(const RunConfig& config, at::Device device);
 
 // The device that a worker computes on. Throws ConfigError when --device or --world name one that
 // is not there.

@@ -24,7 +24,7 @@ struct BatchPlacement {
 BatchTensors to_tensors(const LoadedBatch& batch, const SampleShape& shape,
                         const BatchPlacement& placement);
 
-// `tensors` in the form that `placement` asks for: the same ones where they have it, else copies.
+// `tensors` in the form that `placement` asks for: in main memory the same ones, on a GPU copies.
 BatchTensors placed(BatchTensors tensors, const BatchPlacement& placement);
 
 // A loader whose buffers are page-locked when the device can then copy from them faster.

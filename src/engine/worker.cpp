@@ -208,10 +208,7 @@ void check_workers(const RunConfig& config, const DataSplits& data, int workers,
     const WorkerPlace place{rank, workers, rank};
     const at::Device device = worker_device(config, place);
     // libtorch runs the backward passes of one process on one thread a GPU, one after another.
-    if (device.is_cpu() && config.precision != "fp32") {
-      throw ConfigError("--precision " + config.precision +
-                        " is for GPUs: give --device cuda as well, or leave it out");
-    }
+    compute_type(config, device);
     const bool here = rank >= local.begin && rank < local.end();
     if (here && device.is_cuda() && !gpus.insert(device.index()).second &&
         config.batch_norm == "synchronised") {

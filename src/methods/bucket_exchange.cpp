@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "methods/device_work.h"
 
 namespace cohort {
 namespace {
@@ -32,7 +31,10 @@ std::span<float> floats(const at::Tensor& values) {
 
 void sum_over_ranks(Collectives& collectives, bool on_device, const at::Tensor& values,
                     Deadline deadline) {
-  if (on_device) DeviceMoment::now(values.device()).wait();  // it sums on a stream of its own
+  if (on_device) {
+    // It sums on a stream of its own.
+    if (const auto wait_until_complete = marker(values.device())) wait_until_complete();
+  }
   if (values.device().is_cpu() || on_device) {
     collectives.all_reduce(floats(values), deadline);
     return;

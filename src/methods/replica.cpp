@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "core/aligned_vector.h"
-#include "core/clock.h"
 #include "core/error.h"
 
 namespace cohort {

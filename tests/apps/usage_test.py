@@ -61,6 +61,7 @@ class BadInput(ProgramTest):
     def test_devices(self):
         self.refused("train", *TINY, "--device", "gpu", says=["cpu, cuda or cuda:N"])
         self.refused("train", *TINY, "--precision", "bf16", says=["--precision bf16", "--device cuda"])
+        self.refused("bench", "scaling", "--precision", "bf16", says=["--device cuda"])
         self.refused("train", *TINY, "--precision", "fp16", says=["fp32", "tf32", "bf16"])
         result = self.start("train", *changed(TINY, device="cuda", iterations=1, runs_dir="x"))
         _, err = result.communicate()
