@@ -322,16 +322,12 @@ class Training {
     return {.metrics = &*metrics_,
             .progress = &progress,
             .checkpoints = &files_->checkpoints,
-            .metrics_bytes = [this] { return files_->run.metrics_bytes(); },
-            .keep_folder = [this] { keep_folder(); },
+            .run = &files_->run,
             .dumps = dumps_.get()};
   }
 
   void keep_folder() {
-    if (!files_->run.remake_if_gone()) return;
-    say("warning: " + files_->run.path().string() +
-        " was removed or moved during the run; it is made again, with its settings and records. "
-        "Earlier checkpoints are gone from there");
+    if (const auto warning = files_->run.remake_if_gone()) say(*warning);
   }
 
   // Of the worker that leads in the place of the first one, which is lost: its process keeps the
@@ -354,10 +350,10 @@ class Training {
   TrainerOptions options(const Worker& worker) const {
     TrainerOptions options = worker.options();
     if (request_.record_when) {
-      options.record_when = request_.record_when(worker.order().steps_per_epoch());
+      options.due.record = request_.record_when(worker.order().steps_per_epoch());
     }
     if (request_.evaluate_when) {
-      options.evaluate_when = request_.evaluate_when(worker.order().steps_per_epoch());
+      options.due.evaluate = request_.evaluate_when(worker.order().steps_per_epoch());
     }
     return options;
   }

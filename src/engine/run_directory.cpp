@@ -157,13 +157,13 @@ void RunDirectory::write_run_json(const nlohmann::json& content) {
   write_file_atomically(path_ / "run.json", run_json_);
 }
 
-bool RunDirectory::remake_if_gone() {
+std::optional<std::string> RunDirectory::remake_if_gone() {
   struct stat held {};
   struct stat named {};
   if (::fstat(lock_, &held) == 0 && ::stat((path_ / ".lock").c_str(), &named) == 0 &&
       held.st_dev == named.st_dev && held.st_ino == named.st_ino &&
       fs::exists(path_ / "run.json")) {
-    return false;
+    return std::nullopt;
   }
   std::error_code error;
   fs::create_directories(path_, error);
@@ -176,7 +176,9 @@ bool RunDirectory::remake_if_gone() {
     const std::lock_guard guard(log_->mutex);
     log_->file.remake();
   }
-  return true;
+  return "warning: " + path_.string() +
+         " was removed or moved during the run; it is made again, with its settings and records. "
+         "Earlier checkpoints are gone from there";
 }
 
 void RunDirectory::write_summary(const nlohmann::json& content) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "config/run_config.h"
@@ -36,8 +37,8 @@ class RunDirectory {
 
   void write_run_json(const nlohmann::json& content);
   // Where somebody has removed or moved the folder meanwhile: makes it again with its run.json and
-  // metrics.jsonl, and returns true.
-  bool remake_if_gone();
+  // metrics.jsonl, and returns a warning for the user; else nothing.
+  std::optional<std::string> remake_if_gone();
   void write_summary(const nlohmann::json& content);
 
   // Removes the folder when there is nothing in it but what create() wrote and empty files: of a

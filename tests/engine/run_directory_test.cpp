@@ -127,11 +127,11 @@ TEST(RunDirectory, IsMadeAgainWhenSomebodyRemovesIt) {
   TemporaryFolder folder;
   RunDirectory run = RunDirectory::create(folder / "runs", "a", "", {{"config", {{"lr", 0.5}}}});
   run.metrics().record(EventRecord{.event = "start"});
-  EXPECT_FALSE(run.remake_if_gone());
+  EXPECT_FALSE(run.remake_if_gone().has_value());
   const std::string before = text_of(run.path() / "run.json");
   fs::remove_all(folder / "runs");
-  EXPECT_TRUE(run.remake_if_gone());
-  EXPECT_FALSE(run.remake_if_gone());
+  EXPECT_TRUE(run.remake_if_gone().has_value());
+  EXPECT_FALSE(run.remake_if_gone().has_value());
   run.metrics().record(EventRecord{.event = "finish"});
   run.metrics().flush();
   EXPECT_EQ(text_of(run.path() / "run.json"), before);
