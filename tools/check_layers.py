@@ -49,8 +49,9 @@ ALLOWED = {  # layer: what it may include, besides itself
                 "optimizers", "schedules", "gossip", "server", "serving", "swamp", "kernels",
                 "models"},
     "engine": TORCH_FREE - {"launch", "report", "kernels"} | {"models", "methods"},
+    "runs": TORCH_FREE - {"report", "kernels"} | {"models", "methods", "engine"},
     "dialects": {"core", "config", "metrics", "methods", "engine"},
-    "apps": TORCH_FREE - {"kernels"} | {"models", "methods", "engine", "dialects"},
+    "apps": TORCH_FREE - {"kernels"} | {"models", "methods", "engine", "runs", "dialects"},
 }
 MAY_READ_ENVIRONMENT = {"apps", "launch"}
 

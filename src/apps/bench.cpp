@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "apps/agreement.h"
+#include "apps/announcements.h"
 #include "apps/bench_all_reduce.h"
 #include "apps/bench_compress.h"
 #include "apps/bench_evaluate.h"
@@ -12,11 +12,11 @@
 #include "apps/bench_setup.h"
 #include "apps/bench_straggler.h"
 #include "apps/command.h"
-#include "apps/data_description.h"
 #include "apps/environment.h"
-#include "apps/job_choice.h"
 #include "engine/assemble.h"
 #include "methods/settings.h"
+#include "runs/agreement.h"
+#include "runs/job_choice.h"
 
 namespace cohort {
 namespace {
@@ -46,7 +46,7 @@ void run_step_bench(const StepBench& bench) {
   RunConfig config = bench_config(bench.flags);
   check_config(config);
   check_names(config);
-  const auto job = join_job(config);
+  const auto job = join_job(config, {}, announce_note);
   const JobShape shape = job->shape();
   check_method_suits(config, *job);
   size_synthetic_data(config, batch_of_all(config, shape.size));

@@ -6,8 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/announcements.h"
 #include "apps/config_flags.h"
-#include "apps/data_description.h"
 #include "apps/dump_scoring.h"
 #include "apps/environment.h"
 #include "apps/serving.h"
@@ -16,6 +16,7 @@
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
 #include "engine/device.h"
+#include "launch/job_environment.h"
 
 namespace cohort {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/announcements.h"
 #include "apps/config_flags.h"
-#include "apps/data_description.h"
 #include "core/clock.h"
 #include "data/loader.h"
 #include "engine/assemble.h"

@@ -7,16 +7,16 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "apps/announcements.h"
 #include "apps/bench_setup.h"
-#include "apps/data_description.h"
 #include "apps/environment.h"
-#include "apps/job_choice.h"
-#include "apps/run_summary.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/assemble.h"
 #include "methods/method_traits.h"
 #include "methods/settings.h"
+#include "runs/job_choice.h"
+#include "runs/run_summary.h"
 
 namespace cohort {
 namespace {
@@ -98,7 +98,7 @@ RunConfig config_for(const RunConfig& base, const std::string& mode, int workers
 }
 
 StepTiming measure(RunConfig& config, const DataSplits& data, const ScalingBench& bench) {
-  const auto job = join_job(config);
+  const auto job = join_job(config, {}, announce_note);
   check_method_suits(config, *job);
   const auto model = build_model(config, *data.train, InitialWeights::kLater);
   choose_stepsize(config, job->shape().size, largest_tensor(*model));

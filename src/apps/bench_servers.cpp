@@ -11,6 +11,7 @@
 #include "apps/serving.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "launch/job_environment.h"
 #include "serving/server_process.h"
 
 namespace cohort {

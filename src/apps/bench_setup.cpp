@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "apps/memory.h"
 #include "config/fields.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "methods/method_traits.h"
 #include "methods/settings.h"
+#include "runs/memory.h"
 
 namespace cohort {
 namespace {
@@ -112,7 +112,7 @@ void size_synthetic_data(RunConfig& config, std::int64_t step_samples) {
 
 WorkerSetup bench_workers() {
   WorkerSetup setup;
-  setup.explain = [](const std::exception& error) { return out_of_memory_text(error); };
+  setup.out_of_memory = out_of_memory_text;
   return setup;
 }
 

@@ -9,12 +9,12 @@
 #include <memory>
 #include <optional>
 
+#include "apps/announcements.h"
 #include "apps/checkpoint_choice.h"
 #include "apps/command.h"
-#include "apps/data_description.h"
 #include "apps/environment.h"
 #include "apps/launch.h"
-#include "apps/run_files.h"
+#include "apps/one_evaluation.h"
 #include "apps/training.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -28,8 +28,10 @@
 #include "engine/run_directory.h"
 #include "launch/environment.h"
 #include "launch/job.h"
+#include "launch/job_environment.h"
 #include "methods/settings.h"
 #include "metrics/json_lines_sink.h"
+#include "runs/run_files.h"
 #include "storage/file.h"
 #include "topology/registry.h"
 
@@ -200,19 +202,10 @@ std::string free_name(const std::string& runs_dir, const std::string& name) {
 }
 
 // The flags must be those the run was begun with, but for what may change.
-void check_resumable(const fs::path& run, RunConfig config) {
-  for (std::string* path : {&config.data_dir, &config.init}) {
-    if (!path->empty()) *path = fs::absolute(*path).lexically_normal().string();
-  }
-  const RunConfig before = read_run_config(run);
-  const std::vector<std::string>& free = changeable_on_resume();
+void check_resumable(const fs::path& run, const RunConfig& config) {
   std::vector<std::string> changed;
-  for (const ConfigField& field : config_fields()) {
-    const std::string was = field_text(before, field);
-    if (was == field_text(config, field)) continue;
-    if (std::find(free.begin(), free.end(), field.name) != free.end()) continue;
-    changed.push_back(
-        fmt::format("--{} is '{}' instead of '{}'", field.name, field_text(config, field), was));
+  for (const ChangedSetting& each : forbidden_changes(read_run_config(run), config)) {
+    changed.push_back(fmt::format("--{} is '{}' instead of '{}'", each.name, each.now, each.was));
   }
   if (changed.empty()) return;
   throw ConfigError("--resume " + run.string() + ": " +
@@ -225,28 +218,14 @@ int evaluate_only(const ChocoTranslation& job) {
   RunConfig config = read_run_config(run_of(job.resume));
   ChocoProgressOptions options = progress_options(job, config);
   options.tests_workers = false;
-  config.augment = "none";
   config.device = job.config.device;
   if (!job.config.data_dir.empty()) config.data_dir = job.config.data_dir;
-  config.method = "local";
-  config.workers = 0;
-  const auto data = open_announced_data(config);
-  const auto model = build_model(config, *data->test);
-  set_compute_threads(config, *model);
-  const at::Device device = worker_device(config, {});
-  Replica replica(*model, replica_options(config, *model, device));
-  const LoadedCheckpoint checkpoint = choose_checkpoint(job.resume, "latest");
-  restore_model(checkpoint.model, checkpoint.folder.string(), replica);
-  const Evaluation result =
-      evaluate(*model, *data->test, evaluator_options(config, *model, device));
-  EvaluationRecord record;
-  record.split = "test";
+  OneEvaluation evaluation(config);
+  const LoadedCheckpoint checkpoint = evaluation.take_latest(job.resume);
+  EvaluationRecord record = evaluation.on_test_set();
   record.step = checkpoint.step;
   record.epoch = checkpoint.extra["engine"].value("epoch", 0.0);
-  record.loss = result.loss;
-  record.top1 = result.top1;
-  record.top5 = result.top5;
-  record.samples = result.samples;
+  record.seconds = 0;
   const auto progress = make_choco_progress(stdout, stderr, std::move(options));
   progress->evaluated(record);
   progress->end();
@@ -290,23 +269,39 @@ void tell_rate(const RunConfig& config) {
   std::fflush(stdout);
 }
 
+class ChocoObserver final : public ConsoleObserver {
+ public:
+  explicit ChocoObserver(const ChocoTranslation& job)
+      : ConsoleObserver(choco_flag_names()), job_(job) {}
+
+  void opened(const OpenedRun& run) override {
+    ConsoleObserver::opened(run);
+    path_ = run.path;
+  }
+
+ private:
+  std::unique_ptr<Progress> display(const WorkerSeat& seat) override {
+    if (seat.totals == nullptr) return nullptr;
+    ChocoProgressOptions options = progress_options(job_, seat.config);
+    keep_logs(path_, options);
+    return make_choco_progress(stdout, stderr, std::move(options));
+  }
+  bool ends_without_summary() const override { return true; }
+
+  const ChocoTranslation& job_;
+  fs::path path_;
+};
+
 int train_choco(const ChocoTranslation& job, const std::vector<std::string>& arguments) {
-  TrainRequest request;
+  RunRequest request;
   request.runs_dir = job.runs_dir;
   request.name = free_name(job.runs_dir, job.name);
-  request.flag_names = choco_flag_names();
   if (!job.resume.empty()) {
     request.resume = run_of(job.resume).string();
     check_resumable(request.resume, job.config);
   }
-  fs::path run;
-  request.prepared = [&run](const fs::path& path) { run = path; };
-  request.make_progress = [&job, &run](const RunConfig& config, Step) {
-    ChocoProgressOptions options = progress_options(job, config);
-    keep_logs(run, options);
-    return make_choco_progress(stdout, stderr, std::move(options));
-  };
-  return train(job.config, request, arguments);
+  ChocoObserver observer(job);
+  return train(job.config, request, observer, arguments);
 }
 
 int run_choco(const ChocoCommand& command, const std::vector<std::string>& arguments) {

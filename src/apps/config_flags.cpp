@@ -100,10 +100,13 @@ std::vector<std::string> ConfigFlags::merge_file(RunConfig& config) const {
   }
 }
 
-bool ConfigFlags::is_set(const std::string& name) const {
+std::set<std::string> ConfigFlags::given_anywhere() const {
   RunConfig scratch;
   const std::vector<std::string> in_file = merge_file(scratch);
-  return is_given(name) || std::find(in_file.begin(), in_file.end(), name) != in_file.end();
+  const std::vector<std::string> on_line = given();
+  std::set<std::string> names(in_file.begin(), in_file.end());
+  names.insert(on_line.begin(), on_line.end());
+  return names;
 }
 
 RunConfig ConfigFlags::resolve(RunConfig base) const {

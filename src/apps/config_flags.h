@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,8 @@ class ConfigFlags {
 
   // The settings given as flags, for commands that allow only some.
   std::vector<std::string> given() const;
-  // Whether a flag or the file given by --config sets it. Throws ConfigError.
-  bool is_set(const std::string& name) const;
+  // And those in the file given by --config. Throws ConfigError.
+  std::set<std::string> given_anywhere() const;
   bool config_file_given() const { return !config_file_.empty(); }
 
  private:

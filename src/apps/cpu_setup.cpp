@@ -19,7 +19,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "apps/blas_memory.h"
+#include "runs/blas_memory.h"
 
 namespace {
 

@@ -4,10 +4,10 @@
 
 #include "apps/command.h"
 #include "apps/environment.h"
-#include "apps/run_summary.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/survey.h"
+#include "runs/run_summary.h"
 
 namespace cohort {
 namespace {

@@ -10,7 +10,6 @@
 #include "apps/command.h"
 #include "apps/dist_train_flags.h"
 #include "apps/environment.h"
-#include "apps/run_files.h"
 #include "apps/serving.h"
 #include "apps/told_settings.h"
 #include "apps/training.h"
@@ -21,7 +20,9 @@
 #include "engine/assemble.h"
 #include "engine/device.h"
 #include "engine/run_directory.h"
+#include "launch/job_environment.h"
 #include "methods/settings.h"
+#include "runs/run_files.h"
 
 namespace cohort {
 namespace {
@@ -100,68 +101,66 @@ void explain(const DistTrainCommand& command, const DistTrainTranslation& job) {
   fmt::print("{}\n", shell_line(words));
 }
 
-// A pass ends with the data, also where --iterations is more.
-void set_length(const DistTrainTranslation& job, RunConfig& config, const DataSplits& data) {
-  if (job.iterations == 0) return;
-  const auto workers = static_cast<int>(std::max<std::int64_t>(1, config.workers));
-  const std::int64_t batch = batch_of_all(config, workers);
-  const std::int64_t samples = data.train->size();
-  config.iterations =
-      job.passes * pass_steps(job.iterations, std::max<Step>(1, (samples + batch - 1) / batch));
-}
+class DistTrainObserver final : public ConsoleObserver {
+ public:
+  explicit DistTrainObserver(const DistTrainTranslation& job)
+      : ConsoleObserver(dist_train_flag_names(job.revision)), job_(job) {}
 
-TrainRequest train_request(const DistTrainCommand& command, const DistTrainTranslation& job) {
-  TrainRequest request;
+  // A pass ends with the data, also where --iterations is more.
+  void data_opened(RunConfig& config, const DataSplits& data) override {
+    if (job_.iterations == 0) return;
+    const auto workers = static_cast<int>(std::max<std::int64_t>(1, config.workers));
+    const std::int64_t batch = batch_of_all(config, workers);
+    const std::int64_t samples = data.train->size();
+    config.iterations =
+        job_.passes * pass_steps(job_.iterations, std::max<Step>(1, (samples + batch - 1) / batch));
+  }
+
+ private:
+  DistTrainProgressOptions options(const RunConfig& config, Step steps_per_epoch) const {
+    const bool together = job_.cluster.method != PaddleMethod::kServers;
+    return {.revision = job_.revision,
+            .passes = job_.passes,
+            .steps_per_pass = pass_steps(job_.iterations, steps_per_epoch),
+            .skip_batches = job_.skip_batches,
+            .ranks = together ? static_cast<int>(std::max<std::int64_t>(1, config.workers)) : 1};
+  }
+  std::unique_ptr<Progress> display(const WorkerSeat& seat) override {
+    if (seat.totals == nullptr) return nullptr;
+    return make_dist_train_progress(stdout, stderr, options(seat.config, seat.steps_per_epoch),
+                                    [this] { return seconds_between(began_, Clock::now()); });
+  }
+  DueSteps due(Step steps_per_epoch) override {
+    return {.record = dist_train_record_when(options({}, steps_per_epoch)),
+            .evaluate = dist_train_evaluate_when(job_.first_tested,
+                                                 pass_steps(job_.iterations, steps_per_epoch))};
+  }
+  bool ends_without_summary() const override { return true; }
+
+  const DistTrainTranslation& job_;
+  Clock::time_point began_ = Clock::now();
+};
+
+RunRequest run_request(const DistTrainCommand& command, const DistTrainTranslation& job) {
+  RunRequest request;
   request.name = command.name;
   request.runs_dir = command.runs_dir_for(job.revision);
   if (!command.flags.checkpoint.empty()) {
     request.resume = own_run(command.flags.checkpoint, job.config.rank).string();
   }
-  request.flag_names = dist_train_flag_names(job.revision);
-  request.addresses = job.cluster.trainers_at;
-  request.process = job.cluster.index;
-  const auto options = [job](const RunConfig& config, Step steps_per_epoch) {
-    const bool together = job.cluster.method != PaddleMethod::kServers;
-    return DistTrainProgressOptions{
-        .revision = job.revision,
-        .passes = job.passes,
-        .steps_per_pass = pass_steps(job.iterations, steps_per_epoch),
-        .skip_batches = job.skip_batches,
-        .ranks = together ? static_cast<int>(std::max<std::int64_t>(1, config.workers)) : 1};
-  };
-  request.complete = [job](RunConfig& config, const DataSplits& data) {
-    set_length(job, config, data);
-  };
-  const Clock::time_point began = Clock::now();
-  request.make_progress = [options, began](const RunConfig& config, Step steps_per_epoch) {
-    return make_dist_train_progress(stdout, stderr, options(config, steps_per_epoch),
-                                    [began] { return seconds_between(began, Clock::now()); });
-  };
-  request.record_when = [options](Step steps_per_epoch) {
-    return dist_train_record_when(options({}, steps_per_epoch));
-  };
-  request.evaluate_when = [job](Step steps_per_epoch) {
-    return dist_train_evaluate_when(job.first_tested, pass_steps(job.iterations, steps_per_epoch));
-  };
+  request.place.addresses = job.cluster.trainers_at;
+  request.place.process = job.cluster.index;
   return request;
 }
 
 // The same flags again, but for what may change when a run goes on.
-void check_resumable(const std::string& run, RunConfig config) {
+void check_resumable(const std::string& run, const RunConfig& config) {
   if (!fs::exists(fs::path(run) / "run.json")) return;  // train() says so, and where it looked
-  for (std::string* path : {&config.data_dir, &config.init}) {
-    if (!path->empty()) *path = fs::absolute(*path).lexically_normal().string();
-  }
-  const RunConfig before = read_run_config(run);
-  const std::vector<std::string>& free = changeable_on_resume();
-  for (const ConfigField& field : config_fields()) {
-    const std::string was = field_text(before, field);
-    if (was == field_text(config, field)) continue;
-    if (std::find(free.begin(), free.end(), field.name) != free.end()) continue;
+  for (const ChangedSetting& each : forbidden_changes(read_run_config(run), config)) {
     throw ConfigError(fmt::format(
         "--checkpoint {}: that run has --{} {}, these flags say {}; give it the flags it was begun "
         "with",
-        run, field.name, was, field_text(config, field)));
+        run, each.name, each.was, each.now));
   }
 }
 
@@ -184,9 +183,10 @@ int run_dist_train(const DistTrainCommand& command, const std::vector<std::strin
     return 0;
   }
   if (job.cluster.is_server) return serve(command, job);
-  const TrainRequest request = train_request(command, job);
+  const RunRequest request = run_request(command, job);
   if (!request.resume.empty()) check_resumable(request.resume, job.config);
-  return train(job.config, request, arguments);
+  DistTrainObserver observer(job);
+  return train(job.config, request, observer, arguments);
 }
 
 }  // namespace

@@ -1,22 +1,16 @@
 #include "apps/environment.h"
 
-#include <ATen/Parallel.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 
 #include "apps/command.h"
-#include "apps/version.h"
 #include "core/error.h"
 #include "core/exit_status.h"
 #include "launch/environment.h"
@@ -24,7 +18,7 @@
 namespace cohort {
 namespace {
 
-std::atomic<bool> stop_flag = false;
+std::atomic<bool> stop_was_requested = false;
 std::atomic<bool> says_so = true;  // that the signal was heard: one process of a job does
 
 // Who read what is printed may have ended first, of the same signal or by being killed.
@@ -54,7 +48,7 @@ void outlive_readers() {
 }
 
 extern "C" void on_stop_signal(int) {
-  if (stop_flag.exchange(true)) ::_exit(kExitInterrupted);
+  if (stop_was_requested.exchange(true)) ::_exit(kExitInterrupted);
   const int before = errno;
   outlive_readers();
   if (says_so) say_stopping();
@@ -63,7 +57,7 @@ extern "C" void on_stop_signal(int) {
 
 extern "C" void on_polite_stop_signal(int) {
   const int before = errno;
-  stop_flag = true;
+  stop_was_requested = true;
   outlive_readers();
   errno = before;
 }
@@ -73,14 +67,6 @@ std::optional<Place> own_place() { return detect_place(own_variable); }
 std::string text_of(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
-}
-
-std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  }
-  return "unknown";
 }
 
 }  // namespace
@@ -108,36 +94,6 @@ std::string default_data_dir(const std::string& folder) {
   return std::filesystem::is_directory(folder, ignored) ? folder : "";
 }
 
-void set_compute_threads(RunConfig& config, const Model& model, int workers_here) {
-  config.threads =
-      choose_threads(config, model, std::thread::hardware_concurrency() / workers_here);
-  at::set_num_threads(static_cast<int>(config.threads));
-}
-
-int launched_processes() {
-  const std::optional<Place> place = own_place();
-  return place ? place->size : 1;
-}
-
-std::string default_engine() {
-  const std::optional<Place> place = own_place();
-  if (!place || place->size == 1) return "threads";
-  if (place->source != "torchrun") return "mpi";
-  return place->local_size > 0 && place->local_size < place->size ? "tcp" : "processes";
-}
-
-nlohmann::json describe_host() {
-  utsname system{};
-  ::uname(&system);
-  return {{"name", system.nodename},
-          {"system", std::string(system.sysname) + " " + system.release},
-          {"cpu", cpu_name()},
-          {"cores", std::thread::hardware_concurrency()},
-          {"openblas_coretype", text_of("OPENBLAS_CORETYPE")},
-          {"cohort", version()},
-          {"libtorch", libtorch_version()}};
-}
-
 bool take_place_from_launcher(RunConfig& config) {
   const std::string servers = text_of("COHORT_SERVERS");
   if (servers.empty()) return false;
@@ -156,9 +112,9 @@ bool take_place_from_launcher(RunConfig& config) {
   return true;
 }
 
-const std::atomic<bool>& stop_requested() { return stop_flag; }
+std::atomic<bool>& stop_flag() { return stop_was_requested; }
 
-void request_stop() { stop_flag = true; }
+const std::atomic<bool>& stop_requested() { return stop_was_requested; }
 
 void say_stopping() {
   constexpr std::string_view kText = "\nstopping: finishing what is under way; again to quit\n";

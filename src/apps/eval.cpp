@@ -3,10 +3,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "apps/announcements.h"
 #include "apps/checkpoint_choice.h"
 #include "apps/command.h"
 #include "apps/config_flags.h"
-#include "apps/data_description.h"
 #include "apps/dump_scoring.h"
 #include "apps/environment.h"
 #include "apps/exported_model.h"

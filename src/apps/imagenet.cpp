@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "apps/announcements.h"
 #include "apps/checkpoint_choice.h"
 #include "apps/command.h"
-#include "apps/data_description.h"
 #include "apps/environment.h"
-#include "apps/run_files.h"
+#include "apps/one_evaluation.h"
 #include "apps/training.h"
 #include "core/error.h"
 #include "dialects/imagenet_progress.h"
@@ -23,6 +23,7 @@
 #include "engine/run_directory.h"
 #include "launch/environment.h"
 #include "methods/settings.h"
+#include "runs/run_files.h"
 
 namespace cohort {
 namespace {
@@ -196,8 +197,7 @@ RunConfig merge_into_run(const fs::path& run, RunConfig asked,
       if (text == field_text(config, field)) continue;
       set_field(config, field, text);
       changed.push_back(field.name);
-      const auto& free = changeable_on_resume();
-      if (std::find(free.begin(), free.end(), field.name) == free.end()) {
+      if (!may_change_on_resume(field.name)) {
         throw ConfigError((flag == "DIR" ? flag : "--" + flag) +
                           " cannot change when a run is resumed: leave it out or give what " +
                           run.string() +
@@ -219,43 +219,27 @@ ImagenetProgressOptions progress_options(const ImagenetFlags& flags, const RunCo
   return options;
 }
 
-int evaluate_only(const ImagenetFlags& flags, RunConfig config, const Resumed& resumed,
+int evaluate_only(const ImagenetFlags& flags, const RunConfig& config, const Resumed& resumed,
                   const std::vector<std::string>& opening) {
-  config.augment = "none";
-  config.method = "local";
-  config.workers = 0;
   for (const std::string& line : opening) fmt::print("{}\n", line);
-  const auto data = open_announced_data(config);
-  const auto model = build_model(config, *data->test);
-  set_compute_threads(config, *model);
-  const at::Device device = worker_device(config, {});
-  Replica replica(*model, replica_options(config, *model, device));
+  OneEvaluation evaluation(config);
   if (!resumed.run.empty() || !resumed.file.empty()) {
     fmt::print("=> loading checkpoint '{}'\n", flags.resume);
     std::int64_t epoch = 0;
     if (resumed.file.empty()) {
-      const LoadedCheckpoint checkpoint = choose_checkpoint(flags.resume, "latest");
-      restore_model(checkpoint.model, checkpoint.folder.string(), replica);
+      const LoadedCheckpoint checkpoint = evaluation.take_latest(flags.resume);
       epoch = static_cast<std::int64_t>(checkpoint.extra["engine"].value("epoch", 0.0));
     } else {
-      restore_model(SafetensorsFile::open(resumed.file), resumed.file.string(), replica);
+      evaluation.take_file(resumed.file);
     }
     fmt::print("=> loaded checkpoint '{}' (epoch {})\n", flags.resume, epoch);
   } else if (!config.init.empty()) {
-    for (const std::string& line : initialize_from(config.init, *model)) {
+    for (const std::string& line : initialize_from(config.init, evaluation.model())) {
       fmt::print(stderr, "{}\n", line);
     }
   }
-  const Evaluation result =
-      evaluate(*model, *data->test, evaluator_options(config, *model, device));
-  EvaluationRecord record;
-  record.split = "test";
-  record.loss = result.loss;
-  record.top1 = result.top1;
-  record.top5 = result.top5;
-  record.samples = result.samples;
-  record.seconds = result.seconds;
-  make_imagenet_progress(stdout, stderr, progress_options(flags, config, {}))->evaluated(record);
+  make_imagenet_progress(stdout, stderr, progress_options(flags, config, {}))
+      ->evaluated(evaluation.on_test_set());
   return 0;
 }
 
@@ -309,6 +293,32 @@ void explain(const ImagenetCommand& command, const Translation& translation,
   fmt::print("{}{}\n", before, shell_line(words));
 }
 
+class ImagenetObserver final : public ConsoleObserver {
+ public:
+  ImagenetObserver(const ImagenetFlags& flags, const std::vector<std::string>& opening,
+                   bool resumed)
+      : ConsoleObserver(imagenet_flag_names()),
+        flags_(flags),
+        opening_(opening),
+        resumed_(resumed) {}
+
+ private:
+  std::unique_ptr<Progress> display(const WorkerSeat& seat) override {
+    if (seat.totals == nullptr) return nullptr;
+    ImagenetProgressOptions options = progress_options(flags_, seat.config, opening_);
+    if (resumed_) options.resume = flags_.resume;
+    return make_imagenet_progress(stdout, stderr, std::move(options));
+  }
+  DueSteps due(Step steps_per_epoch) override {
+    return {.record = imagenet_record_when(flags_.print_freq, steps_per_epoch)};
+  }
+  bool ends_without_summary() const override { return true; }
+
+  const ImagenetFlags& flags_;
+  const std::vector<std::string>& opening_;
+  bool resumed_;
+};
+
 int run_imagenet(const ImagenetCommand& command, const std::vector<std::string>& arguments) {
   ImagenetFlags flags = command.flags;
   const Resumed resumed = find_resumed(flags);
@@ -324,7 +334,7 @@ int run_imagenet(const ImagenetCommand& command, const std::vector<std::string>&
   if (resumed.missing) opening.push_back("=> no checkpoint found at '" + flags.resume + "'");
 
   RunConfig config = translation.config;
-  TrainRequest request;
+  RunRequest request;
   std::vector<std::string> changed;
   if (!resumed.run.empty()) {
     config = merge_into_run(resumed.run, config, given, changed);
@@ -340,21 +350,13 @@ int run_imagenet(const ImagenetCommand& command, const std::vector<std::string>&
   }
 
   if (translation.nodes > 1) {
-    request.processes = translation.nodes;
-    request.process = translation.node;
+    request.place.processes = translation.nodes;
+    request.place.process = translation.node;
   }
-  request.flag_names = imagenet_flag_names();
   request.name = command.name;
   request.runs_dir = command.runs_dir;
-  request.make_progress = [&](const RunConfig& final_config, Step) {
-    ImagenetProgressOptions options = progress_options(flags, final_config, opening);
-    if (!resumed.run.empty()) options.resume = flags.resume;
-    return make_imagenet_progress(stdout, stderr, std::move(options));
-  };
-  request.record_when = [&](Step steps_per_epoch) {
-    return imagenet_record_when(flags.print_freq, steps_per_epoch);
-  };
-  return train(config, request, arguments);
+  ImagenetObserver observer(flags, opening, !resumed.run.empty());
+  return train(config, request, observer, arguments);
 }
 
 }  // namespace

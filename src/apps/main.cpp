@@ -10,12 +10,12 @@
 #include "apps/argparse_habits.h"
 #include "apps/command.h"
 #include "apps/launch.h"
-#include "apps/memory.h"
 #include "apps/usage.h"
-#include "apps/version.h"
 #include "core/error.h"
 #include "core/exit_status.h"
 #include "engine/host_memory.h"
+#include "engine/version.h"
+#include "runs/memory.h"
 #ifdef COHORT_WITH_MPI
 #include "launch/mpi_job.h"
 #endif

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "dialects/mnist_progress.h"
 #include "dialects/native_command.h"
+#include "launch/job_environment.h"
 
 namespace cohort {
 namespace {
@@ -154,6 +155,24 @@ int serve(const MnistCommand& command, const MnistTranslation& translation) {
   return serve_parameters(request);
 }
 
+class MnistObserver final : public ConsoleObserver {
+ public:
+  MnistObserver() : ConsoleObserver(mnist_flag_names()) {}
+
+ private:
+  std::unique_ptr<Progress> display(const WorkerSeat& seat) override {
+    if (seat.totals == nullptr) return nullptr;
+    return make_mnist_progress(stdout, stderr,
+                               [this] { return seconds_between(began_, Clock::now()); });
+  }
+  DueSteps due(Step steps_per_epoch) override {
+    return {.record = mnist_record_when(steps_per_epoch)};
+  }
+  bool ends_without_summary() const override { return true; }
+
+  Clock::time_point began_ = Clock::now();
+};
+
 int run_mnist(const MnistCommand& command, const std::vector<std::string>& arguments) {
   MnistFlags flags = command.flags;
   if (command.data_dir->empty()) flags.data_dir = default_data_dir(flags.data_dir);
@@ -164,18 +183,12 @@ int run_mnist(const MnistCommand& command, const std::vector<std::string>& argum
     return 0;
   }
   if (translation.role == MnistRole::kServer) return serve(command, translation);
-  TrainRequest request;
+  RunRequest request;
   request.runs_dir = command.logs_path;
   request.name = command.name;
   request.wait_for_others = false;
-  request.flag_names = mnist_flag_names();
-  const Clock::time_point began = Clock::now();
-  request.make_progress = [began](const RunConfig&, Step) {
-    return make_mnist_progress(stdout, stderr,
-                               [began] { return seconds_between(began, Clock::now()); });
-  };
-  request.record_when = mnist_record_when;
-  return train(translation.config, request, arguments);
+  MnistObserver observer;
+  return train(translation.config, request, observer, arguments);
 }
 
 }  // namespace

@@ -7,15 +7,16 @@
 #include "apps/command.h"
 #include "apps/config_flags.h"
 #include "apps/environment.h"
-#include "apps/job_choice.h"
-#include "apps/run_files.h"
 #include "apps/serving.h"
-#include "apps/swamp_host.h"
 #include "core/error.h"
 #include "core/repeat_limiter.h"
 #include "engine/run_directory.h"
+#include "launch/job_environment.h"
 #include "methods/method_traits.h"
 #include "methods/settings.h"
+#include "runs/job_choice.h"
+#include "runs/run_files.h"
+#include "runs/swamp_host.h"
 #include "storage/worker_folder.h"
 
 namespace cohort {
@@ -121,6 +122,7 @@ int serve_best(const ServeBestCommand& command, const std::vector<std::string>& 
   }
   SwampHostOptions options;
   options.config = config;
+  options.data_search = data_search_path();
   options.dumps = dumps.get();
   options.earlier_seconds = earlier;
   if (run) options.metrics = &run->metrics();

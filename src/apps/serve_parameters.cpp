@@ -2,6 +2,7 @@
 
 #include "apps/command.h"
 #include "apps/serving.h"
+#include "launch/job_environment.h"
 
 namespace cohort {
 namespace {

@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "apps/environment.h"
-#include "apps/run_summary.h"
 #include "core/error.h"
 #include "core/exit_status.h"
 #include "core/repeat_limiter.h"
 #include "core/text.h"
-#include "launch/rendezvous.h"
+#include "launch/job_environment.h"
 #include "serving/server_process.h"
 #include "storage/file.h"
 
@@ -73,28 +71,6 @@ void print_report(const ServerReport& report, int index) {
 
 }  // namespace
 
-std::string runtime_folder() { return private_folder(own_variable, fallback_folder()); }
-
-Credentials find_credentials(const std::string& token_file, const std::string& tls_dir,
-                             bool insecure) {
-  Credentials credentials;
-  credentials.insecure = insecure;
-  if (!token_file.empty()) {
-    credentials.token = read_token(token_file);
-  } else if (const char* token = std::getenv("COHORT_TOKEN"); token != nullptr) {
-    if (!is_token(token)) {
-      throw ConfigError("COHORT_TOKEN is no token; `cohort token` prints one");
-    }
-    credentials.token = token;
-  }
-  if (!tls_dir.empty()) {
-    credentials.tls_dir = tls_dir;
-  } else if (const char* folder = std::getenv("COHORT_TLS_DIR"); folder != nullptr) {
-    credentials.tls_dir = folder;
-  }
-  return credentials;
-}
-
 std::vector<std::string> serve_command(const ServeRequest& request, const RunConfig& config) {
   std::vector<std::string> words = {"cohort",    "serve-parameters",
                                     "--listen",  request.listen.text(),
@@ -112,12 +88,6 @@ std::vector<std::string> serve_command(const ServeRequest& request, const RunCon
   add("--tls-dir", config.tls_dir);
   if (config.insecure) words.push_back("--insecure");
   return words;
-}
-
-std::string find_job_name(const std::string& job) {
-  if (!job.empty()) return job;
-  const char* name = std::getenv("COHORT_JOB");
-  return name == nullptr || *name == '\0' ? "cohort" : name;
 }
 
 int serve_parameters(const ServeRequest& request) {

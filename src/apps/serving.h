@@ -36,17 +36,7 @@ struct ServeRequest {
 // the exit status; throws what main() reports.
 int serve_parameters(const ServeRequest& request);
 
-// The job's secrets as flags and the environment give them: COHORT_TOKEN, COHORT_TLS_DIR.
-Credentials find_credentials(const std::string& token_file, const std::string& tls_dir,
-                             bool insecure);
-
 // `cohort serve-parameters` with the flags that say the same; secrets as the settings name them.
 std::vector<std::string> serve_command(const ServeRequest& request, const RunConfig& config);
-
-// A folder of this user alone for sockets, made if need be.
-std::string runtime_folder();
-
-// `job` if not empty, else $COHORT_JOB, else "cohort".
-std::string find_job_name(const std::string& job);
 
 }  // namespace cohort

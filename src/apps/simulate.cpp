@@ -4,18 +4,20 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "apps/announcements.h"
 #include "apps/command.h"
 #include "apps/config_flags.h"
-#include "apps/data_description.h"
 #include "apps/environment.h"
-#include "apps/job_choice.h"
-#include "apps/run_summary.h"
 #include "core/clock.h"
 #include "core/exit_status.h"
 #include "core/text.h"
 #include "engine/assemble.h"
 #include "engine/run_directory.h"
 #include "engine/simulation.h"
+#include "methods/settings.h"
+#include "runs/job_choice.h"
+#include "runs/run_files.h"
+#include "runs/run_summary.h"
 
 namespace cohort {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <tuple>
 
-#include "apps/data_description.h"
+#include "apps/announcements.h"
 #include "apps/dump_scoring.h"
 #include "apps/environment.h"
 #include "apps/training.h"
@@ -166,6 +166,27 @@ void write_reports(const std::string& root) {
   }
 }
 
+class SwampObserver final : public ConsoleObserver {
+ public:
+  SwampObserver(const SwampTrainRequest& request, const fs::path& folder)
+      : ConsoleObserver(request.flag_names), flags_(request.flags), folder_(folder) {}
+
+  void make_room() override { remove_former_job(folder_); }
+  void opened(const OpenedRun& run) override {
+    write_file_atomically(run.path / kMetaFile, swamp_meta(flags_));
+    ConsoleObserver::opened(run);
+  }
+
+ private:
+  std::unique_ptr<Progress> display(const WorkerSeat& seat) override {
+    return make_swamp_progress(
+        stdout, stderr, {seat.rank, static_cast<Step>(flags_.log_interval), seat.steps_per_epoch});
+  }
+
+  const SwampFlags& flags_;
+  const fs::path& folder_;
+};
+
 }  // namespace
 
 int train_swamp_job(const SwampTrainRequest& request, const std::vector<std::string>& arguments) {
@@ -177,20 +198,12 @@ int train_swamp_job(const SwampTrainRequest& request, const std::vector<std::str
     throw ConfigError("--job-name must be a plain folder name, got '" + name +
                       "'; where it is made: --job-root-dir");
   }
-  TrainRequest train_request;
-  train_request.make_room = [&] { remove_former_job(folder); };
-  train_request.runs_dir = request.job_root_dir;
-  train_request.name = name;
-  train_request.dump_root = ".";
-  train_request.flag_names = request.flag_names;
-  train_request.prepared = [&](const fs::path& run) {
-    write_file_atomically(run / kMetaFile, swamp_meta(request.flags));
-  };
-  train_request.make_worker_progress = [&](Rank rank, Step steps_per_epoch) {
-    return make_swamp_progress(
-        stdout, stderr, {rank, static_cast<Step>(request.flags.log_interval), steps_per_epoch});
-  };
-  const int status = train(config, train_request, arguments);
+  RunRequest run;
+  run.runs_dir = request.job_root_dir;
+  run.name = name;
+  run.dump_root = ".";
+  SwampObserver observer(request, folder);
+  const int status = train(config, run, observer, arguments);
   if (status != 0) return status;
   if (!request.loss_file.empty()) draw_training_losses(folder, request);
   if (request.save_model) save_best_model(folder);

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "apps/job_choice.h"
 #include "core/text.h"
+#include "runs/job_choice.h"
 
 namespace cohort {
 namespace {

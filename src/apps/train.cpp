@@ -3,14 +3,14 @@
 
 #include "apps/command.h"
 #include "apps/config_flags.h"
-#include "apps/environment.h"
-#include "apps/run_files.h"
 #include "apps/training.h"
 #include "core/error.h"
 #include "core/failpoint.h"
 #include "core/text.h"
 #include "engine/run_directory.h"
+#include "launch/job_environment.h"
 #include "methods/settings.h"
+#include "runs/run_files.h"
 
 namespace cohort {
 namespace {
@@ -63,16 +63,10 @@ RunConfig resolve_config(const TrainCommand& command, const std::string& resume)
   }
   const RunConfig before = read_run_config(resume);
   const RunConfig asked = command.flags.resolve(before);
-  for (const ConfigField& field : config_fields()) {
-    const std::string& given = field.name;
-    const auto& free = changeable_on_resume();
-    if (field_text(asked, field) != field_text(before, field) &&
-        std::find(free.begin(), free.end(), given) == free.end()) {
-      throw ConfigError("--" + given +
-                        " cannot change when a run is resumed; these can: " + join(free, ", ") +
-                        ". For another run from its weights: cohort export, "
-                        "then --init");
-    }
+  for (const ChangedSetting& each : forbidden_changes(before, asked)) {
+    throw ConfigError("--" + each.name + " cannot change when a run is resumed; these can: " +
+                      join(changeable_on_resume(), ", ") +
+                      ". For another run from its weights: cohort export, then --init");
   }
   RunConfig config = asked;
   const std::vector<std::string> given = command.flags.given();
@@ -90,18 +84,17 @@ RunConfig resolve_config(const TrainCommand& command, const std::string& resume)
 
 int run_train(const TrainCommand& command, const std::vector<std::string>& arguments) {
   set_failpoints(command.failpoints);
-  TrainRequest request;
+  RunRequest request;
   request.name = command.name;
   request.runs_dir = command.runs_dir;
   request.resume = folder_to_resume(command);
-  request.rejoin = command.rejoin->count() > 0;
-  if (!command.rejoin_at.empty()) request.rejoin_at = {command.rejoin_at};
-  if (command.resume.empty()) {
-    request.is_given = [&](const std::string& setting) { return command.flags.is_set(setting); };
-  }
-  request.json = command.json;
-  request.quiet = command.quiet;
-  return train(resolve_config(command, request.resume), request, arguments);
+  request.place.rejoin = command.rejoin->count() > 0;
+  if (!command.rejoin_at.empty()) request.place.rejoin_at = {command.rejoin_at};
+  if (command.resume.empty()) request.given = command.flags.given_anywhere();
+  ConsoleObserver observer;
+  observer.json = command.json;
+  observer.quiet = command.quiet;
+  return train(resolve_config(command, request.resume), request, observer, arguments);
 }
 
 }  // namespace

@@ -29,6 +29,12 @@ class RunError : public Error {
   using Error::Error;
 };
 
+// Memory could not be had; says which settings to lower.
+class OutOfMemoryError : public RunError {
+ public:
+  using RunError::RunError;
+};
+
 class PeerError : public Error {
  public:
   using Error::Error;

@@ -1,9 +1,11 @@
 #include "engine/assemble.h"
 
+#include <ATen/Parallel.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "core/error.h"
 #include "core/random.h"
@@ -164,6 +166,12 @@ std::int64_t choose_threads(const RunConfig& config, const Model& model, std::in
   const double operations =
       6.0 * static_cast<double>(config.batch) * static_cast<double>(model.store().numel());
   return operations < kWorthASecondThread ? 1 : std::max<std::int64_t>(1, cores);
+}
+
+void set_compute_threads(RunConfig& config, const Model& model, int workers_here) {
+  config.threads =
+      choose_threads(config, model, std::thread::hardware_concurrency() / workers_here);
+  at::set_num_threads(static_cast<int>(config.threads));
 }
 
 bool wants_channels_last(const RunConfig& config, const Model& model) {

@@ -41,6 +41,10 @@ std::unique_ptr<Model> build_model(const RunConfig& config, const Dataset& data,
 // second. Depends on nothing that varies from run to run.
 std::int64_t choose_threads(const RunConfig& config, const Model& model, std::int64_t cores);
 
+// Gives libtorch the threads that the configuration asks for, and writes a choice left to us into
+// it, so that run.json repeats it. Workers that share this host share its cores.
+void set_compute_threads(RunConfig& config, const Model& model, int workers_here = 1);
+
 bool wants_channels_last(const RunConfig& config, const Model& model);
 // What a model computes in. Throws ConfigError where `device` cannot.
 at::ScalarType compute_type(const RunConfig& config, at::Device device);

@@ -75,9 +75,10 @@ std::exception_ptr run_one(Membership& member, const WorkerSetup& setup,
     member.leave(text);
     return text;
   };
-  const auto leave_explained = [&](const std::exception& error, const char* what) {
-    const auto text = setup.explain ? setup.explain(error) : std::nullopt;
-    return leave(text ? text->c_str() : what);
+  const auto fail = [&](const std::exception& error, const char* what) {
+    const auto text = setup.out_of_memory ? setup.out_of_memory(error) : std::nullopt;
+    return text ? failure_of<OutOfMemoryError>(member, leave(text->c_str()))
+                : failure_of<RunError>(member, leave(what));
   };
   try {
     worker = build();
@@ -99,9 +100,9 @@ std::exception_ptr run_one(Membership& member, const WorkerSetup& setup,
   } catch (const FileError& error) {
     return failure_of<FileError>(member, leave(error.what()));
   } catch (const c10::Error& error) {
-    return failure_of<RunError>(member, leave_explained(error, error.what_without_backtrace()));
+    return fail(error, error.what_without_backtrace());
   } catch (const std::exception& error) {
-    return failure_of<RunError>(member, leave_explained(error, error.what()));
+    return fail(error, error.what());
   } catch (...) {
     return failure_of<RunError>(member, leave("an unknown exception"));
   }

@@ -39,9 +39,9 @@ struct WorkerSetup {
   bool enters = false;           // the others are under way
   PauseClock* pauses = nullptr;  // of the process; null: no worker waits for another's evaluation
   std::function<void(const std::string&)> note = nullptr;  // a line for people, from any thread
-  // What to tell people of an exception that was thrown by the library below instead of by us;
-  // nothing: what it says itself. From any worker's thread.
-  std::function<std::optional<std::string>(const std::exception&)> explain = nullptr;
+  // What to tell people where an exception says that memory could not be had; nothing of others.
+  // From any worker's thread.
+  std::function<std::optional<std::string>(const std::exception&)> out_of_memory = nullptr;
 };
 
 class Worker {

@@ -6,14 +6,11 @@
 #include <optional>
 #include <string>
 
-#include "dialects/flag_names.h"
-
 namespace cohort {
 
 // Whether the error says that memory could not be had, of the host or of a GPU; then what was
-// needed, what there is, and which settings to lower, in_words_of(names).
-std::optional<std::string> out_of_memory_text(const std::exception& error,
-                                              const FlagNames& names = {});
+// needed, what there is, and which settings to lower.
+std::optional<std::string> out_of_memory_text(const std::exception& error);
 
 // Throws ConfigError when this process may not have the buffers that OpenBLAS takes for every
 // worker that multiplies matrices: it would ask for them for ever.

@@ -1,4 +1,4 @@
-#include "apps/version.h"
+#include "engine/version.h"
 
 #include <torch/version.h>
 

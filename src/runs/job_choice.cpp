@@ -1,4 +1,4 @@
-#include "apps/job_choice.h"
+#include "runs/job_choice.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -6,18 +6,16 @@
 #include <charconv>
 #include <thread>
 
-#include "apps/environment.h"
-#include "apps/host_workers.h"
-#include "apps/serving.h"
 #include "compressors/registry.h"
 #include "core/error.h"
 #include "engine/assemble.h"
 #include "engine/device.h"
-#include "launch/environment.h"
+#include "launch/job_environment.h"
 #include "launch/lone_job.h"
 #include "methods/method_traits.h"
 #include "methods/update_method.h"
 #include "network/address.h"
+#include "runs/host_workers.h"
 #include "topology/registry.h"
 
 namespace cohort {
@@ -38,7 +36,7 @@ void check_names(const RunConfig& config) {
   parse_device(config.device);
 }
 
-std::unique_ptr<Job> join_job(RunConfig& config, const JobPlace& place) {
+std::unique_ptr<Job> join_job(RunConfig& config, const JobPlace& place, const Note& note) {
   if (config.engine == "auto") config.engine = default_engine();
   check_engine(config.engine);
   const int processes = launched_processes();
@@ -83,7 +81,7 @@ std::unique_ptr<Job> join_job(RunConfig& config, const JobPlace& place) {
           std::chrono::duration_cast<std::chrono::milliseconds>(patience(config));
     }
     options.credentials = find_credentials(config.token_file, config.tls_dir, config.insecure);
-    options.note = [](const std::string& line) { fmt::print(stderr, "cohort: {}\n", line); };
+    options.note = note;
   }
   auto job = engines().make(config.engine, options);
   config.workers = job->shape().size;
@@ -100,7 +98,7 @@ std::optional<int> servers_to_start(const RunConfig& config) {
                     ", or addresses: host:port,host:port; got '" + config.servers + "'");
 }
 
-std::unique_ptr<Job> join_servers(RunConfig& config, bool launched) {
+std::unique_ptr<Job> join_servers(RunConfig& config, bool launched, const Note& note) {
   static_cast<void>(parse_addresses(config.servers));  // is what it should be
   if (config.workers < 1) {
     throw ConfigError("give --workers: how many workers the servers at " + config.servers +
@@ -122,11 +120,10 @@ std::unique_ptr<Job> join_servers(RunConfig& config, bool launched) {
       all_here ? workers : workers_on_this_host(find_job_name(config.job) + config.servers, rank);
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   if (!all_here && here > 1 && config.threads == 0) {
-    fmt::print(
-        stderr,
-        "cohort: {} workers of this job are on this host of {} cores: for an even share start "
-        "each with --threads {}\n",
-        here, cores, std::max(1, cores / here));
+    note(
+        fmt::format("{} workers of this job are on this host of {} cores: for an even share start "
+                    "each with --threads {}",
+                    here, cores, std::max(1, cores / here)));
   }
   return make_lone_job(rank, workers, here);
 }

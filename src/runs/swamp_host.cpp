@@ -1,4 +1,4 @@
-#include "apps/swamp_host.h"
+#include "runs/swamp_host.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -6,10 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "apps/environment.h"
-#include "apps/serving.h"
 #include "core/text.h"
-#include "engine/assemble.h"
+#include "launch/job_environment.h"
 
 namespace cohort {
 namespace {
@@ -42,7 +40,7 @@ SwampServerOptions SwampHost::complete(SwampServerOptions options) {
 }
 
 std::unique_ptr<Examiner> SwampHost::make_examiner() {
-  data_ = open_data(without_augmentation(options_.config), data_search_path());
+  data_ = open_data(without_augmentation(options_.config), options_.data_search);
   auto examiner = std::make_unique<SwampExaminer>(options_.config, *data_->train);
   examiner_ = examiner.get();
   return examiner;

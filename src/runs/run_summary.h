@@ -17,10 +17,6 @@ namespace cohort {
 // others wait for in most of `steps`, if that costs anything worth a word; else "".
 std::string late_text(const std::vector<Lateness>& late, Step steps, double seconds);
 
-// What is about to be trained, on what, how and where to, on the error stream.
-void announce_run(const RunConfig& config, std::int64_t parameters, const DataSplits& data,
-                  const std::filesystem::path& run);
-
 // The content of summary.json. `totals`: of this sitting's records.
 nlohmann::json summarize(const TrainingOutcome& outcome, const RunTotals& totals,
                          const std::filesystem::path& run);
@@ -31,12 +27,5 @@ std::string length_flag(const RunConfig& config);
 // For a run that had nothing left to do when it was resumed: why, and how to go on nevertheless.
 std::string already_done_text(const TrainingOutcome& outcome, const RunConfig& config,
                               const std::string& run);
-
-// How to go on; nothing of a run that was not interrupted.
-void print_interruption(std::FILE* out, const TrainingOutcome& outcome,
-                        const std::filesystem::path& run);
-// `workers`: of the whole job.
-void print_summary(std::FILE* out, const TrainingOutcome& outcome, const RunTotals& totals,
-                   int workers, const std::filesystem::path& run);
 
 }  // namespace cohort

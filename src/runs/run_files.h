@@ -8,13 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "apps/training.h"
 #include "config/run_config.h"
 #include "engine/run_directory.h"
 #include "engine/worker.h"
+#include "runs/run.h"
 #include "storage/checkpoint_store.h"
 
 namespace cohort {
+
+// So that the run can be repeated and evaluated from anywhere.
+void make_paths_absolute(RunConfig& config);
 
 // What only that process has: the run's folder and what is in it.
 struct RunFiles {
@@ -31,7 +34,7 @@ std::filesystem::path own_run(const std::filesystem::path& run, std::int64_t ran
 
 // `request`, for worker `rank` of such a job: its name or the run that goes on are its own. Throws
 // ConfigError likewise.
-TrainRequest own_request(TrainRequest request, std::int64_t rank);
+RunRequest own_request(RunRequest request, std::int64_t rank);
 
 // For "job" in run.json: what tells the folders of one job's processes from those of another job
 // with the same settings. Empty where nobody named the job (--job, or cohort launch, which gives
@@ -41,8 +44,8 @@ std::string job_identity(const RunConfig& config);
 // Makes the folder with `run_json` in it, or opens that of the run that goes on. A worker that is a
 // process of its own, and is given no name, is named after the first one's folder. Throws
 // ConfigError, FileError.
-RunFiles open_run(const RunConfig& config, const TrainRequest& request,
-                  const nlohmann::json& run_json);
+RunFiles open_run_files(const RunConfig& config, const RunRequest& request,
+                        const nlohmann::json& run_json);
 
 // Opens the folder of a run that its first process can no longer keep, where `path` is it: its
 // run.json has the id of `document`. Where it is not to be had (another host, or a process that was
@@ -56,6 +59,9 @@ RunFiles take_over_run(const std::filesystem::path& path, const std::string& who
 std::string resume_text(const RunFiles& files, const RunConfig& config);
 std::optional<ResumePoint> resume_point_from(const std::string& text);
 
+// Host, CPU, cores, versions: what a reader of run.json needs to place its figures.
+nlohmann::json describe_host();
+
 // The run.json of a run that begins. `asked`: the settings before any was found out.
 nlohmann::json run_document(const RunConfig& config, const nlohmann::json& asked,
                             const Model& model, const DataSplits& data,
@@ -66,5 +72,14 @@ nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
 
 // Settings that may differ when a run goes on; anything else would make it another run.
 const std::vector<std::string>& changeable_on_resume();
+bool may_change_on_resume(const std::string& setting);
+
+// Those of `asked` that differ from those of the run that is to go on, though they may not.
+struct ChangedSetting {
+  std::string name;
+  std::string was;
+  std::string now;
+};
+std::vector<ChangedSetting> forbidden_changes(const RunConfig& before, RunConfig asked);
 
 }  // namespace cohort

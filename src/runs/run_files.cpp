@@ -1,19 +1,19 @@
-#include "apps/run_files.h"
+#include "runs/run_files.h"
 
 #include <spdlog/fmt/fmt.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "apps/data_description.h"
-#include "apps/environment.h"
-#include "apps/serving.h"
 #include "core/error.h"
 #include "data/text_sets.h"
 #include "engine/assemble.h"
+#include "engine/version.h"
+#include "launch/job_environment.h"
 #include "methods/settings.h"
 #include "network/identity.h"
+#include "runs/data_description.h"
 #include "storage/worker_folder.h"
 
 namespace cohort {
@@ -63,6 +63,12 @@ nlohmann::json different_settings(const nlohmann::json& before, const nlohmann::
 
 }  // namespace
 
+void make_paths_absolute(RunConfig& config) {
+  for (std::string* path : {&config.data_dir, &config.init}) {
+    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
+  }
+}
+
 std::optional<ResumePoint> resume_point_from(const std::string& text) {
   if (text.empty()) return std::nullopt;
   const nlohmann::json document = nlohmann::json::parse(text);
@@ -107,7 +113,7 @@ fs::path own_run(const fs::path& run, std::int64_t rank) {
   return worker_folder(named && named->rank == saved ? named->run : run, static_cast<Rank>(rank));
 }
 
-TrainRequest own_request(TrainRequest request, std::int64_t rank) {
+RunRequest own_request(RunRequest request, std::int64_t rank) {
   if (!request.name.empty()) {
     request.name = worker_folder(request.name, static_cast<Rank>(rank)).string();
   }
@@ -116,15 +122,12 @@ TrainRequest own_request(TrainRequest request, std::int64_t rank) {
 }
 
 std::string job_identity(const RunConfig& config) {
-  const char* launched = std::getenv("COHORT_JOB");
-  const bool named = !config.job.empty() || (launched != nullptr && *launched != '\0');
-  return named ? to_text(job_id_of(find_job_name(config.job))) : "";
+  return is_job_named(config.job) ? to_text(job_id_of(find_job_name(config.job))) : "";
 }
 
-RunFiles open_run(const RunConfig& config, const TrainRequest& request,
-                  const nlohmann::json& run_json) {
+RunFiles open_run_files(const RunConfig& config, const RunRequest& request,
+                        const nlohmann::json& run_json) {
   if (request.resume.empty()) {
-    if (request.make_room) request.make_room();
     const std::string stem = config.model + "-" + config.data;
     const std::string name = request.name.empty() && config.rank > 0
                                  ? next_worker_name(request.runs_dir, stem, config)
@@ -206,6 +209,17 @@ std::string resume_text(const RunFiles& files, const RunConfig& config) {
   }
 }
 
+nlohmann::json describe_host() {
+  const HostDescription host = describe_this_host();
+  return {{"name", host.name},
+          {"system", host.system},
+          {"cpu", host.cpu},
+          {"cores", host.cores},
+          {"openblas_coretype", host.openblas_coretype},
+          {"cohort", version()},
+          {"libtorch", libtorch_version()}};
+}
+
 nlohmann::json run_document(const RunConfig& config, const nlohmann::json& asked,
                             const Model& model, const DataSplits& data,
                             const std::vector<std::string>& arguments) {
@@ -247,6 +261,22 @@ const std::vector<std::string>& changeable_on_resume() {
       "batch",          "accumulate",   "bucket",           "first-bucket",
       "check-replicas", "peer-timeout"};
   return names;
+}
+
+bool may_change_on_resume(const std::string& setting) {
+  const auto& free = changeable_on_resume();
+  return std::find(free.begin(), free.end(), setting) != free.end();
+}
+
+std::vector<ChangedSetting> forbidden_changes(const RunConfig& before, RunConfig asked) {
+  make_paths_absolute(asked);
+  std::vector<ChangedSetting> changed;
+  for (const ConfigField& field : config_fields()) {
+    const std::string was = field_text(before, field);
+    const std::string now = field_text(asked, field);
+    if (was != now && !may_change_on_resume(field.name)) changed.push_back({field.name, was, now});
+  }
+  return changed;
 }
 
 }  // namespace cohort

@@ -11,6 +11,7 @@
 #include "config/run_config.h"
 #include "core/private_folder.h"
 #include "data/registry.h"
+#include "engine/assemble.h"
 #include "engine/swamp_examiner.h"
 #include "metrics/metrics_sink.h"
 #include "storage/dump_writer.h"
@@ -19,7 +20,8 @@
 namespace cohort {
 
 struct SwampHostOptions {
-  RunConfig config;                // the workers'
+  RunConfig config;  // the workers'
+  SearchPath data_search = {};
   SwampServerOptions server = {};  // without examiner and what happens to accepted models
   DumpWriter* dumps = nullptr;     // of accepted models; null: none
   MetricsSink* metrics = nullptr;  // what they were worth; null: nobody asks

@@ -1,4 +1,4 @@
-#include "apps/host_workers.h"
+#include "runs/host_workers.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "apps/serving.h"
 #include "core/error.h"
+#include "launch/job_environment.h"
 
 namespace cohort {
 namespace {

@@ -1,19 +1,17 @@
-#include "apps/agreement.h"
+#include "runs/agreement.h"
 
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "apps/version.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "engine/version.h"
 #include "methods/settings.h"
 
 namespace cohort {
 namespace {
-
-using nlohmann::json;
 
 // What may differ from host to host.
 const std::vector<std::string>& per_process_settings() {
@@ -24,12 +22,13 @@ const std::vector<std::string>& per_process_settings() {
 // Reading a large data set on a cold disk takes its time.
 Deadline deadline() { return deadline_in(std::chrono::minutes(30)); }
 
-std::vector<json> gather(Collectives& processes, const json& own) {
+std::vector<nlohmann::json> gather(Collectives& processes, const nlohmann::json& own) {
   const std::string text = own.dump();
-  std::vector<json> all;
+  std::vector<nlohmann::json> all;
   for (const Bytes& bytes : processes.all_gather(std::as_bytes(std::span(text)), deadline())) {
     const auto* begin = reinterpret_cast<const char*>(bytes.data());
-    all.push_back(json::parse(begin, begin + bytes.size(), nullptr, /*allow_exceptions=*/false));
+    all.push_back(
+        nlohmann::json::parse(begin, begin + bytes.size(), nullptr, /*allow_exceptions=*/false));
     if (!all.back().is_object()) {
       throw PeerError("process " + std::to_string(all.size() - 1) +
                       " sent something else than its settings: is it the same program?");
@@ -38,11 +37,11 @@ std::vector<json> gather(Collectives& processes, const json& own) {
   return all;
 }
 
-std::string differences(const json& first, const json& other) {
+std::string differences(const nlohmann::json& first, const nlohmann::json& other) {
   std::vector<std::string> found;
   for (const auto& [key, value] : first.items()) {
     if (std::count(per_process_settings().begin(), per_process_settings().end(), key) > 0) continue;
-    const json theirs = other.value(key, json());
+    const nlohmann::json theirs = other.value(key, nlohmann::json());
     if (theirs != value) {
       const bool is_fact = key.find(' ') != std::string::npos;  // not a setting
       found.push_back((is_fact ? "" : "--") + key + " is " + theirs.dump() + " instead of " +
@@ -54,8 +53,8 @@ std::string differences(const json& first, const json& other) {
 
 constexpr const char* kSameCommand = "Start all with the same command and the same program";
 
-json settings_of(const RunConfig& config) {
-  json own = to_json(config);
+nlohmann::json settings_of(const RunConfig& config) {
+  nlohmann::json own = to_json(config);
   own["version of cohort"] = version();
   own["version of libtorch"] = libtorch_version();
   return own;
@@ -63,7 +62,7 @@ json settings_of(const RunConfig& config) {
 
 constexpr const char* kSameFiles = "Give every host the same files, see --data-dir";
 
-json facts_of(const DataSplits& data) {
+nlohmann::json facts_of(const DataSplits& data) {
   std::uint64_t labels = 0;
   for (std::int64_t i = 0; i < data.train->size(); ++i) {
     labels = labels * 0x100000001b3 + static_cast<std::uint64_t>(data.train->label(i)) + 1;
@@ -80,9 +79,9 @@ std::string other_than_first(std::size_t process, const std::string& what, const
          ". " + advice;
 }
 
-void require_same(Collectives& processes, const json& own, const std::string& what,
+void require_same(Collectives& processes, const nlohmann::json& own, const std::string& what,
                   const std::string& advice) {
-  const std::vector<json> all = gather(processes, own);
+  const std::vector<nlohmann::json> all = gather(processes, own);
   for (std::size_t process = 1; process < all.size(); ++process) {
     const std::string found = differences(all[0], all[process]);
     if (found.empty()) continue;
@@ -99,7 +98,7 @@ void require_same_settings(Collectives& processes, const RunConfig& config) {
 std::string settings_text(const RunConfig& config) { return settings_of(config).dump(); }
 
 void require_same_settings(const std::string& first, int process, const RunConfig& config) {
-  const std::string found = differences(json::parse(first), settings_of(config));
+  const std::string found = differences(nlohmann::json::parse(first), settings_of(config));
   if (!found.empty()) throw ConfigError(other_than_first(process, "settings", found, kSameCommand));
 }
 
@@ -110,7 +109,7 @@ void require_same_data(Collectives& processes, const DataSplits& data) {
 std::string data_facts(const DataSplits& data) { return facts_of(data).dump(); }
 
 void require_same_data(const std::string& first, int process, const DataSplits& data) {
-  const std::string found = differences(json::parse(first), facts_of(data));
+  const std::string found = differences(nlohmann::json::parse(first), facts_of(data));
   if (!found.empty()) throw ConfigError(other_than_first(process, "data", found, kSameFiles));
 }
 

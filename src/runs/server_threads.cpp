@@ -1,6 +1,6 @@
-#include "apps/server_threads.h"
+#include "runs/server_threads.h"
 
-#include "apps/serving.h"
+#include "launch/job_environment.h"
 
 namespace cohort {
 

@@ -9,15 +9,6 @@
 
 namespace cohort {
 
-// For people, in one line: how many samples of which shape, or how many words.
-std::string data_text(const RunConfig& config, const DataSplits& data);
-
-// Says on the error stream which data these are, and from where.
-void announce_data(const RunConfig& config, const DataSplits& data);
-
-// Opens the data in --data-dir, or in the usual places, and announces them.
-std::unique_ptr<DataSplits> open_announced_data(const RunConfig& config);
-
 // For run.json: where the data were found, how many are trained on and how many of the training
 // samples are kept apart, and what they can be recognised by. Of a text's vocabulary that is a
 // count and a hash.

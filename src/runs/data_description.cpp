@@ -1,14 +1,14 @@
-#include "apps/data_description.h"
+#include "runs/data_description.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <nlohmann/json.hpp>
 
-#include "apps/environment.h"
-#include "apps/run_summary.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/text.h"
+#include "engine/assemble.h"
+#include "runs/run_summary.h"
 #include "storage/sha256.h"
 
 namespace cohort {
@@ -37,38 +37,6 @@ nlohmann::json together(nlohmann::json description) {
 }
 
 }  // namespace
-
-std::string data_text(const RunConfig& config, const DataSplits& data) {
-  const std::string place = data.found_at.empty() ? "" : ", from " + data.found_at.string();
-  const TextDataset* train = as_text(*data.train);
-  const TextDataset* test = as_text(*data.test);
-  if (train != nullptr && test != nullptr) {
-    return fmt::format(
-        "{} training and {} {} words, {} different ones; read in {} columns, {} words of each at a "
-        "time{}",
-        with_commas(train->words()), with_commas(test->words()), config.eval_split,
-        with_commas(static_cast<std::int64_t>(train->class_names().size())),
-        with_commas(train->columns()), train->shape().width, place);
-  }
-  const SampleShape shape = data.train->shape();
-  const std::int64_t apart = validation_size(config, *data.train);
-  const std::string validation = apart > 0 ? ", " + with_commas(apart) + " validation" : "";
-  return fmt::format("{} training{} and {} test samples of {}x{}x{}, {} classes{}",
-                     with_commas(data.train->size() - apart), validation,
-                     with_commas(data.test->size()), shape.channels, shape.height, shape.width,
-                     data.train->class_names().size(), place);
-}
-
-void announce_data(const RunConfig& config, const DataSplits& data) {
-  fmt::print(stderr, "data     {}: {}\n", config.data, data_text(config, data));
-  for (const std::string& note : data.notes) fmt::print(stderr, "note     {}\n", note);
-}
-
-std::unique_ptr<DataSplits> open_announced_data(const RunConfig& config) {
-  auto data = open_data(config, data_search_path());
-  announce_data(config, *data);
-  return data;
-}
 
 nlohmann::json describe_data(const RunConfig& config, const DataSplits& data) {
   nlohmann::json description = {{"found_at", data.found_at.string()}};

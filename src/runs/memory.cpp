@@ -1,4 +1,4 @@
-#include "apps/memory.h"
+#include "runs/memory.h"
 
 #include <c10/util/Exception.h>
 #include <spdlog/fmt/fmt.h>
@@ -9,8 +9,8 @@
 #include <fstream>
 #include <new>
 
-#include "apps/blas_memory.h"
 #include "core/error.h"
+#include "runs/blas_memory.h"
 
 namespace cohort {
 namespace {
@@ -44,7 +44,9 @@ constexpr const char* kMemoryAdvice =
     "Lower --batch (--accumulate makes up for it), --eval-batch if it was evaluating, --workers or "
     "--loader-threads";
 
-std::optional<std::string> native_text(const std::exception& error) {
+}  // namespace
+
+std::optional<std::string> out_of_memory_text(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
     return fmt::format("out of memory: {}. {}", host_text(), kMemoryAdvice);
   }
@@ -60,13 +62,6 @@ std::optional<std::string> native_text(const std::exception& error) {
   const double bytes = std::strtod(what.c_str() + tried + kTried.size(), nullptr);
   return fmt::format("out of memory: {:.1f} GiB more were needed in one piece; {}. {}",
                      bytes / kGiB, host_text(), kMemoryAdvice);
-}
-
-}  // namespace
-
-std::optional<std::string> out_of_memory_text(const std::exception& error, const FlagNames& names) {
-  const std::optional<std::string> text = native_text(error);
-  return text ? std::optional(in_words_of(names, *text)) : std::nullopt;
 }
 
 void require_blas_memory(std::int64_t workers) {
