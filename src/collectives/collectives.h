@@ -23,10 +23,12 @@ namespace cohort {
 
 class Collectives {
  public:
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
   virtual ~Collectives() = default;  // leaves
 
-  virtual Rank rank() const = 0;
-  virtual int size() const = 0;
+  Rank rank() const { return rank_; }
+  int size() const { return size_; }
   // How many took part in the last operation: all, unless the group goes on without those lost.
   virtual int present() const { return size(); }
 
@@ -51,6 +53,13 @@ class Collectives {
   // Payload that this rank sent and received so far, this group alone, by network or through shared
   // memory. May be called from any thread.
   virtual Traffic traffic() const = 0;
+
+ protected:
+  Collectives(Rank rank, int size) : rank_(rank), size_(size) {}
+
+ private:
+  const Rank rank_;
+  const int size_;
 };
 
 }  // namespace cohort

@@ -11,11 +11,12 @@
 namespace cohort {
 ElasticCollectives::ElasticCollectives(Transport& transport, ElasticOptions options,
                                        std::optional<Rank> entered)
-    : transport_(transport),
+    : Collectives(transport.rank(), transport.size()),
+      transport_(transport),
       options_(std::move(options)),
       leader_(entered.value_or(0)),
       answered_by_(entered.value_or(0)),
-      present_(static_cast<std::size_t>(transport.size()), !entered) {}
+      present_(static_cast<std::size_t>(size()), !entered) {}
 
 int ElasticCollectives::present() const {
   return static_cast<int>(std::count(present_.begin(), present_.end(), true));

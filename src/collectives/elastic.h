@@ -65,8 +65,6 @@ class ElasticCollectives final : public Collectives {
   ElasticCollectives(Transport& transport, ElasticOptions options,
                      std::optional<Rank> entered = std::nullopt);
 
-  Rank rank() const override { return transport_.rank(); }
-  int size() const override { return transport_.size(); }
   int present() const override;
   bool is_present(Rank rank) const { return present_[rank]; }
   Rank leader() const { return answered_by_; }  // the same on all after the same operation

@@ -49,31 +49,34 @@ std::vector<Bytes> unpack(const Bytes& packed, std::size_t count) {
   return parts;
 }
 
+int ranks_in(const GroupTable& groups) {
+  std::size_t count = 0;
+  for (const auto& group : groups) count += group.size();
+  return static_cast<int>(count);
+}
+
 class Hierarchical final : public Collectives {
  public:
   Hierarchical(std::unique_ptr<Collectives> inner, std::shared_ptr<Collectives> outer,
                const GroupTable& groups, Rank rank)
-      : inner_(std::move(inner)), outer_(std::move(outer)), groups_(groups), rank_(rank) {
-    std::size_t size = 0;
-    for (const auto& group : groups) size += group.size();
-    places_.resize(size);
+      : Collectives(rank, ranks_in(groups)),
+        inner_(std::move(inner)),
+        outer_(std::move(outer)),
+        groups_(groups),
+        places_(size()) {
     for (std::size_t group = 0; group < groups.size(); ++group) {
       for (std::size_t index = 0; index < groups[group].size(); ++index) {
         const Rank member = groups[group][index];
-        COHORT_CHECK(
-            member >= 0 && static_cast<std::size_t>(member) < size && places_[member].group < 0,
-            "every rank stands once in the table of groups");
+        COHORT_CHECK(member >= 0 && member < size() && places_[member].group < 0,
+                     "every rank stands once in the table of groups");
         places_[member] = {static_cast<int>(group), static_cast<int>(index)};
       }
     }
-    COHORT_CHECK(rank >= 0 && static_cast<std::size_t>(rank) < size, "no such rank");
+    COHORT_CHECK(rank >= 0 && rank < size(), "no such rank");
     COHORT_CHECK(inner_->rank() == place().index, "the inner rank is the index in the group");
     COHORT_CHECK(!leads() || (outer_ != nullptr && outer_->rank() == place().group),
                  "the leader has the outer collectives, with its group's number");
   }
-
-  Rank rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(places_.size()); }
 
   void all_reduce(std::span<float> values, Deadline deadline) override {
     guarded([&] {
@@ -122,7 +125,7 @@ class Hierarchical final : public Collectives {
   }
 
   void leave(const std::string& reason) override {
-    pass_on(farewell("rank " + std::to_string(rank_), reason));
+    pass_on(farewell("rank " + std::to_string(rank()), reason));
   }
 
   Traffic traffic() const override {
@@ -136,7 +139,7 @@ class Hierarchical final : public Collectives {
   }
 
  private:
-  Place place() const { return places_[rank_]; }
+  Place place() const { return places_[rank()]; }
   bool leads() const { return place().index == 0; }
 
   template <class Operation>
@@ -158,7 +161,6 @@ class Hierarchical final : public Collectives {
   std::shared_ptr<Collectives> outer_;
   GroupTable groups_;
   std::vector<Place> places_;  // by rank
-  Rank rank_;
 };
 
 }  // namespace

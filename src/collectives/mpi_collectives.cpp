@@ -41,16 +41,14 @@ class Link final : public MpiLink, public std::enable_shared_from_this<Link> {
 class MpiChannel final : public Collectives {
  public:
   MpiChannel(std::shared_ptr<Link> link, MPI_Comm communicator, int channel)
-      : link_(std::move(link)), communicator_(communicator), channel_(channel) {}
-  MpiChannel(const MpiChannel&) = delete;
-  MpiChannel& operator=(const MpiChannel&) = delete;
+      : Collectives(link->heartbeat().own(), link->heartbeat().size()),
+        link_(std::move(link)),
+        communicator_(communicator),
+        channel_(channel) {}
   ~MpiChannel() override {
     // MPI may still write to what an operation that was given up was using.
     if (heartbeat().failed()) new Bytes(std::move(piece_));
   }
-
-  Rank rank() const override { return heartbeat().own(); }
-  int size() const override { return heartbeat().size(); }
 
   void all_reduce(std::span<float> values, Deadline deadline) override {
     agree(Kind::kAllReduce, values.size_bytes(), 0, deadline);

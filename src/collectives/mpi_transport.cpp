@@ -80,18 +80,16 @@ class Pause {
 class MpiTransport final : public Transport {
  public:
   MpiTransport(MPI_Comm communicator, const MpiTransportOptions& options, Deadline deadline)
-      : communicator_(copy_of(communicator, deadline)),
+      : Transport(rank_in(communicator), size_of(communicator)),
+        communicator_(copy_of(communicator, deadline)),
         piece_bytes_(options.piece_bytes),
         silence_(options.silence),
-        own_(rank_in(communicator_)),
-        peers_(size_of(communicator_)),
-        mailbox_(own_, size_of(communicator_), options.names) {
-    peers_[own_].heard_last = true;
-    peers_[own_].said_last = true;
+        peers_(size()),
+        mailbox_(rank(), size(), options.names) {
+    peers_[rank()].heard_last = true;
+    peers_[rank()].said_last = true;
     pump_ = std::thread([this] { pump(); });
   }
-  MpiTransport(const MpiTransport&) = delete;
-  MpiTransport& operator=(const MpiTransport&) = delete;
   ~MpiTransport() override {
     close();
     part_by_ = deadline_in(kPartingTime).time_since_epoch().count();
@@ -103,20 +101,17 @@ class MpiTransport final : public Transport {
     }
   }
 
-  Rank rank() const override { return own_; }
-  int size() const override { return static_cast<int>(peers_.size()); }
-
   void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline deadline) override {
     check_rank(to);
-    for (const Rank one : {to, own_}) {
+    for (const Rank one : {to, rank()}) {
       if (!mailbox_.gone(one).empty()) cannot_send(to, one);
     }
-    if (to == own_) {
+    if (to == rank()) {
       mailbox_.put({to, tag, Bytes(payload.begin(), payload.end())});
       return;
     }
     std::list<Outgoing> pieces = cut(tag, payload);
-    if (!post(to, pieces)) cannot_send(to, mailbox_.gone(own_).empty() ? to : own_);
+    if (!post(to, pieces)) cannot_send(to, mailbox_.gone(rank()).empty() ? to : rank());
     if (payload.size() >= kWaitBytes) await(to, pieces, deadline);
     hand_over(pieces);
   }
@@ -136,7 +131,7 @@ class MpiTransport final : public Transport {
   }
 
   void close() override {
-    mailbox_.note_gone(own_);
+    mailbox_.note_gone(rank());
     if (closed_.exchange(true)) return;
     for (Rank peer = 0; peer < size(); ++peer) say_last(peer);
   }
@@ -223,7 +218,7 @@ class MpiTransport final : public Transport {
     char text[96];
     std::snprintf(text, sizeof text, " did not take %zu of %zu pieces of a message within %.3g s",
                   left, count, seconds_between(start, Clock::now()));
-    throw PeerError(mailbox_.name(own_) + ": " + mailbox_.name(to) + text);
+    throw PeerError(mailbox_.name(rank()) + ": " + mailbox_.name(to) + text);
   }
 
   // The pump sees to what is not complete yet.
@@ -262,7 +257,7 @@ class MpiTransport final : public Transport {
       hear_signs();  // so that none is left over
     } catch (const PeerError& error) {
       for (Rank peer = 0; peer < size(); ++peer) {
-        if (peer != own_) mailbox_.note_gone(peer, std::string("is lost: ") + error.what());
+        if (peer != rank()) mailbox_.note_gone(peer, std::string("is lost: ") + error.what());
       }
     }
   }
@@ -354,7 +349,7 @@ class MpiTransport final : public Transport {
     hear_signs();
     for (Rank other = 0; other < size(); ++other) {
       Peer& peer = peers_[other];
-      if (other == own_ || peer.heard_last) continue;
+      if (other == rank() || peer.heard_last) continue;
       say_alive(other);
       if (peer.silent < silence_) continue;
       char text[64];
@@ -385,19 +380,13 @@ class MpiTransport final : public Transport {
 
   [[noreturn]] void cannot_send(Rank to, Rank who) const {
     const std::string why = mailbox_.gone(who);
-    throw PeerError(mailbox_.name(own_) + ": cannot send to " + mailbox_.name(to) + ": " +
+    throw PeerError(mailbox_.name(rank()) + ": cannot send to " + mailbox_.name(to) + ": " +
                     mailbox_.name(who) + " " + (why.empty() ? std::string(kClosed) : why));
-  }
-
-  void check_rank(Rank rank) const {
-    COHORT_CHECK(rank >= 0 && rank < size(),
-                 "no rank " + std::to_string(rank) + " in a group of " + std::to_string(size()));
   }
 
   const MPI_Comm communicator_;
   const std::size_t piece_bytes_;
   const std::chrono::milliseconds silence_;
-  const Rank own_;
   std::vector<Peer> peers_;  // by process
   Mailbox mailbox_;
   std::atomic<bool> closed_ = false;

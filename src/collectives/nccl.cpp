@@ -160,10 +160,9 @@ class Communicator {
 class NcclCollectives final : public Collectives {
  public:
   NcclCollectives(std::unique_ptr<Collectives> host, std::unique_ptr<Communicator> communicator)
-      : host_(std::move(host)), communicator_(std::move(communicator)) {}
-
-  Rank rank() const override { return host_->rank(); }
-  int size() const override { return host_->size(); }
+      : Collectives(host->rank(), host->size()),
+        host_(std::move(host)),
+        communicator_(std::move(communicator)) {}
 
   void all_reduce(std::span<float> values, Deadline deadline) override {
     if (communicator_ == nullptr) throw PeerError(failure_);

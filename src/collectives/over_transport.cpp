@@ -39,8 +39,7 @@ void assign(const Bytes& arrived, std::span<std::byte> out) {
 }  // namespace
 
 OverTransport::OverTransport(std::shared_ptr<Transport> transport)
-    : transport_(std::move(transport)) {
-  COHORT_CHECK(transport_ != nullptr, "collectives need a transport");
+    : Collectives(transport->rank(), transport->size()), transport_(std::move(transport)) {
   if (size() > kMaxSize) {
     throw ConfigError("collectives over a transport serve at most " + std::to_string(kMaxSize) +
                       " ranks, not " + std::to_string(size()));

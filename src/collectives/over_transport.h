@@ -43,8 +43,6 @@ class OverTransport final : public Collectives {
   // those of a second object like this. Throws ConfigError when the group is larger than kMaxSize.
   explicit OverTransport(std::shared_ptr<Transport> transport);
 
-  Rank rank() const override { return transport_->rank(); }
-  int size() const override { return transport_->size(); }
   void all_reduce(std::span<float> values, Deadline deadline) override;
   std::vector<Bytes> all_gather(std::span<const std::byte> own, Deadline deadline) override;
   void broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) override;

@@ -16,32 +16,32 @@ namespace cohort {
 using namespace process_layout;
 
 ProcessChannel::ProcessChannel(std::shared_ptr<SharedByProcesses> shared, int channel)
-    : shared_(std::move(shared)),
+    : Collectives(shared->own(), shared->layout().size()),
+      shared_(std::move(shared)),
       layout_(shared_->layout()),
       channel_(channel),
-      own_(shared_->own()),
       memory_(shared_->memory(channel)),
-      inputs_(layout_.size()) {}
+      inputs_(size()) {}
 
 ProcessChannel::~ProcessChannel() {
-  fail(shared_->board().ranks(own_) + " has left the group", true);
+  fail(shared_->board().ranks(rank()) + " has left the group", true);
 }
 
 void ProcessChannel::leave(const std::string& reason) {
-  fail(farewell(shared_->board().ranks(own_), reason));
+  fail(farewell(shared_->board().ranks(rank()), reason));
 }
 
 void ProcessChannel::begin(Kind kind, std::size_t bytes, Rank root, Deadline deadline,
                            std::uint64_t address) {
   if (head().barrier.broken()) throw PeerError(head().note.read());
-  Arrival& own = arrival(own_);
+  Arrival& own = arrival(rank());
   own.kind.store(static_cast<std::uint32_t>(kind), std::memory_order_relaxed);
   own.bytes.store(bytes, std::memory_order_relaxed);
   own.root.store(root, std::memory_order_relaxed);
   own.address.store(address, std::memory_order_relaxed);
-  seat(own_).presence.announce(operation_, true);
+  seat(rank()).presence.announce(operation_, true);
   for (int member = 0; member < size(); ++member) {
-    if (member == own_) continue;
+    if (member == rank()) continue;
     const auto [outcome, slept] =
         seat(member).presence.await(operation_, head().barrier, shared_->patience(), deadline);
     if (outcome == Barrier::Outcome::kMet) continue;
@@ -64,7 +64,7 @@ void ProcessChannel::fail(const std::string& reason, bool orderly) {
 void ProcessChannel::meet(Kind kind, Deadline deadline) {
   Barrier& barrier = head().barrier;
   const std::uint32_t number = barrier.held();
-  seat(own_).awaited.store(number + 1, std::memory_order_release);
+  seat(rank()).awaited.store(number + 1, std::memory_order_release);
   const auto [outcome, slept] = barrier.meet(size(), shared_->patience(), deadline);
   if (outcome == Barrier::Outcome::kMet) return;
   if (outcome == Barrier::Outcome::kLate) {
@@ -128,9 +128,9 @@ void ProcessChannel::long_all_reduce(std::span<float> values, Deadline deadline)
   // Member 0 chooses for all by what it gives for an address. The sums have the same bits whatever
   // the way.
   const bool direct_possible = values.size_bytes() >= kDirectBytes && shared_->can_read_others();
-  const int chosen = own_ == 0 ? ways_.choose(values.size_bytes(), direct_possible ? 3 : 2) : 0;
+  const int chosen = rank() == 0 ? ways_.choose(values.size_bytes(), direct_possible ? 3 : 2) : 0;
   std::uint64_t address = direct_possible ? reinterpret_cast<std::uint64_t>(values.data()) : 0;
-  if (own_ == 0 && chosen < static_cast<int>(kNoRefusal)) address = chosen;
+  if (rank() == 0 && chosen < static_cast<int>(kNoRefusal)) address = chosen;
   begin(Kind::kAllReduce, values.size_bytes(), 0, deadline, address);
   const auto start = Clock::now();
   if (all_gave_addresses()) {
@@ -139,7 +139,7 @@ void ProcessChannel::long_all_reduce(std::span<float> values, Deadline deadline)
     const bool streamed = arrival(0).address.load(std::memory_order_relaxed) == kStreamed;
     staged_all_reduce(values, {.streamed = streamed, .begun = true}, deadline);
   }
-  if (own_ == 0) ways_.took(values.size_bytes(), chosen, seconds_between(start, Clock::now()));
+  if (rank() == 0) ways_.took(values.size_bytes(), chosen, seconds_between(start, Clock::now()));
 }
 
 bool ProcessChannel::all_gave_addresses() const {
@@ -151,7 +151,7 @@ bool ProcessChannel::all_gave_addresses() const {
 
 void ProcessChannel::direct_all_reduce(std::span<float> values, Deadline deadline) {
   const auto numel = static_cast<std::int64_t>(values.size());
-  const Range own = part_of(numel, size(), own_);
+  const Range own = part_of(numel, size(), rank());
   const std::int64_t others = size() - 1;
   const std::int64_t block = std::max<std::int64_t>(kDirectRoom / sizeof(float) / others, 4096);
   room_.resize(block * others);
@@ -160,7 +160,7 @@ void ProcessChannel::direct_all_reduce(std::span<float> values, Deadline deadlin
     float* next = room_.data();
     for (int from = 0; from < size(); ++from) {
       inputs_[from] = values.data() + begin;
-      if (from == own_) continue;
+      if (from == rank()) continue;
       read(from, begin, {next, static_cast<std::size_t>(count)});
       inputs_[from] = next;
       next += count;
@@ -169,7 +169,7 @@ void ProcessChannel::direct_all_reduce(std::span<float> values, Deadline deadlin
   }
   meet(Kind::kAllReduce, deadline);
   for (int i = 1; i < size(); ++i) {
-    const int from = (own_ + i) % size();
+    const int from = (rank() + i) % size();
     const Range part = part_of(numel, size(), from);
     read(from, part.begin, values.subspan(part.begin, part.size));
   }
@@ -195,11 +195,11 @@ void ProcessChannel::read(int from, std::size_t offset, std::span<float> out) {
 void ProcessChannel::small_all_reduce(std::span<float> values, Deadline deadline) {
   const bool choice = values.size_bytes() >= kStreamBytes;  // whether it matters how it is written
   // Reading the clock takes as long as a tenth of such a sum.
-  const bool timed = choice && own_ == 0 && operation_ % kTimedEvery == 0;
+  const bool timed = choice && rank() == 0 && operation_ % kTimedEvery == 0;
   const auto start = timed ? Clock::now() : Clock::time_point();
   const bool streamed = choice && small_streamed_;
   if (size() > 1 && !values.empty()) {
-    copy_out_to(floats(layout_.small(own_, operation_)), values, streamed);
+    copy_out_to(floats(layout_.small(rank(), operation_)), values, streamed);
   }
   // Member 0 says how all are to write the next one.
   begin(Kind::kAllReduce, values.size_bytes(), 0, deadline,
@@ -208,7 +208,7 @@ void ProcessChannel::small_all_reduce(std::span<float> values, Deadline deadline
   if (choice) small_streamed_ = arrival(0).address.load(std::memory_order_relaxed) == kStreamed;
   // The own input from where it was: the others are reading the copy, line by line.
   for (int from = 0; from < size(); ++from) {
-    inputs_[from] = from == own_ ? values.data() : floats(layout_.small(from, operation_));
+    inputs_[from] = from == rank() ? values.data() : floats(layout_.small(from, operation_));
   }
   sum_in_order(inputs_, values.data(), static_cast<std::int64_t>(values.size()));
   count(values.size_bytes() * (size() - 1), values.size_bytes() * (size() - 1));
@@ -245,8 +245,8 @@ void ProcessChannel::staged_all_reduce(std::span<float> values, Staging staging,
 }
 
 void ProcessChannel::copy_in(std::span<float> chunk, std::uint64_t turn, bool streamed) {
-  const Range own = part_of(static_cast<std::int64_t>(chunk.size()), size(), own_);
-  float* slot = floats(layout_.slot(own_, turn));
+  const Range own = part_of(static_cast<std::int64_t>(chunk.size()), size(), rank());
+  float* slot = floats(layout_.slot(rank(), turn));
   const auto end = static_cast<std::size_t>(own.end());
   copy_out_to(slot, chunk.first(own.begin), streamed);
   copy_out_to(slot + end, chunk.subspan(end), streamed);
@@ -254,10 +254,10 @@ void ProcessChannel::copy_in(std::span<float> chunk, std::uint64_t turn, bool st
 }
 
 void ProcessChannel::sum(std::span<float> chunk, std::uint64_t turn, bool streamed) {
-  const Range own = part_of(static_cast<std::int64_t>(chunk.size()), size(), own_);
+  const Range own = part_of(static_cast<std::int64_t>(chunk.size()), size(), rank());
   for (int from = 0; from < size(); ++from) {
     inputs_[from] =
-        from == own_ ? chunk.data() + own.begin : floats(layout_.slot(from, turn)) + own.begin;
+        from == rank() ? chunk.data() + own.begin : floats(layout_.slot(from, turn)) + own.begin;
   }
   float* result = floats(layout_.result(turn)) + own.begin;
   if (streamed) {
@@ -270,7 +270,7 @@ void ProcessChannel::sum(std::span<float> chunk, std::uint64_t turn, bool stream
 }
 
 void ProcessChannel::copy_out(std::span<float> chunk, std::uint64_t turn) {
-  const Range own = part_of(static_cast<std::int64_t>(chunk.size()), size(), own_);
+  const Range own = part_of(static_cast<std::int64_t>(chunk.size()), size(), rank());
   const float* result = floats(layout_.result(turn));
   const auto end = static_cast<std::size_t>(own.end());
   std::memcpy(chunk.data(), result, own.begin * sizeof(float));
@@ -285,7 +285,7 @@ std::vector<Bytes> ProcessChannel::all_gather(std::span<const std::byte> own, De
   // The first pieces go along with the lengths.
   const auto put = [&](std::size_t begin) {
     const std::size_t piece = piece_of(own.size(), begin);
-    if (piece > 0) std::memcpy(memory_ + layout_.slot(own_, turn_), own.data() + begin, piece);
+    if (piece > 0) std::memcpy(memory_ + layout_.slot(rank(), turn_), own.data() + begin, piece);
   };
   put(0);
   ++operation_;
@@ -325,16 +325,16 @@ void ProcessChannel::broadcast(std::span<std::byte> bytes, Rank root, Deadline d
   for (std::size_t begin = 0; begin == 0 || begin < bytes.size(); begin += kChunkBytes) {
     const auto piece = bytes.subspan(begin, std::min(kChunkBytes, bytes.size() - begin));
     std::byte* slot = memory_ + layout_.slot(root, turn_);
-    if (own_ == root && !piece.empty()) std::memcpy(slot, piece.data(), piece.size());
+    if (rank() == root && !piece.empty()) std::memcpy(slot, piece.data(), piece.size());
     if (begin == 0) {
       this->begin(Kind::kBroadcast, bytes.size(), root, deadline);
     } else {
       meet(Kind::kBroadcast, deadline);
     }
-    if (own_ != root && !piece.empty()) std::memcpy(piece.data(), slot, piece.size());
+    if (rank() != root && !piece.empty()) std::memcpy(piece.data(), slot, piece.size());
     ++turn_;
   }
-  if (own_ == root) {
+  if (rank() == root) {
     count(bytes.size() * (size() - 1), 0);
   } else {
     count(0, bytes.size());

@@ -22,12 +22,8 @@ namespace cohort {
 class ProcessChannel final : public Collectives {
  public:
   ProcessChannel(std::shared_ptr<SharedByProcesses> shared, int channel);
-  ProcessChannel(const ProcessChannel&) = delete;
-  ProcessChannel& operator=(const ProcessChannel&) = delete;
   ~ProcessChannel() override;
 
-  Rank rank() const override { return own_; }
-  int size() const override { return layout_.size(); }
   void all_reduce(std::span<float> values, Deadline deadline) override;
   std::vector<Bytes> all_gather(std::span<const std::byte> own, Deadline deadline) override;
   void broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) override;
@@ -78,7 +74,6 @@ class ProcessChannel final : public Collectives {
   std::shared_ptr<SharedByProcesses> shared_;
   const process_layout::Layout layout_;
   const int channel_;
-  const int own_;
   std::byte* const memory_;
   std::vector<const float*> inputs_;  // by member; kept to save the allocation
   std::vector<float> room_;           // for what is read of the others; the same

@@ -196,15 +196,10 @@ class Reading {
 class SharedMemoryCollectives final : public Collectives {
  public:
   SharedMemoryCollectives(std::shared_ptr<Group> group, Rank rank)
-      : group_(std::move(group)), rank_(rank), inputs_(group_->size()) {}
-  SharedMemoryCollectives(const SharedMemoryCollectives&) = delete;
-  SharedMemoryCollectives& operator=(const SharedMemoryCollectives&) = delete;
+      : Collectives(rank, group->size()), group_(std::move(group)), inputs_(size()) {}
   ~SharedMemoryCollectives() override {
-    group_->fail(group_->names().name(rank_) + " has left the group");
+    group_->fail(group_->names().name(rank()) + " has left the group");
   }
-
-  Rank rank() const override { return rank_; }
-  int size() const override { return group_->size(); }
 
   void all_reduce(std::span<float> values, Deadline deadline) override {
     if (values.size_bytes() <= kSmallBytes && size() > 1) {
@@ -233,7 +228,7 @@ class SharedMemoryCollectives final : public Collectives {
     COHORT_CHECK(root >= 0 && root < size(), "no rank " + std::to_string(root));
     begin({"broadcast", bytes.data(), bytes.size(), root}, deadline);
     const Reading reading(*group_);
-    if (rank_ == root) {
+    if (rank() == root) {
       count(bytes.size() * (size() - 1), 0);
       return;
     }
@@ -243,27 +238,27 @@ class SharedMemoryCollectives final : public Collectives {
   }
 
   void barrier(Deadline deadline) override {
-    group_->begin_small(rank_, ++operation_, {"barrier"}, deadline);
+    group_->begin_small(rank(), ++operation_, {"barrier"}, deadline);
   }
 
   void leave(const std::string& reason) override {
-    group_->fail(farewell(group_->names().name(rank_), reason));
+    group_->fail(farewell(group_->names().name(rank()), reason));
   }
 
   Traffic traffic() const override { return {sent_.load(), received_.load()}; }
 
  private:
   void begin(const Arrival& arrival, Deadline deadline) {
-    group_->begin(rank_, ++operation_, arrival, deadline);
+    group_->begin(rank(), ++operation_, arrival, deadline);
   }
 
   void small_all_reduce(std::span<float> values, Deadline deadline) {
     ++operation_;
-    std::copy(values.begin(), values.end(), group_->small(rank_, operation_));
-    group_->begin_small(rank_, operation_, {"all_reduce", nullptr, values.size_bytes()}, deadline);
+    std::copy(values.begin(), values.end(), group_->small(rank(), operation_));
+    group_->begin_small(rank(), operation_, {"all_reduce", nullptr, values.size_bytes()}, deadline);
     // The own input from where it was: the others are reading the copy, line by line.
     for (Rank from = 0; from < size(); ++from) {
-      inputs_[from] = from == rank_ ? values.data() : group_->small(from, operation_);
+      inputs_[from] = from == rank() ? values.data() : group_->small(from, operation_);
     }
     sum_in_order(inputs_, values.data(), static_cast<std::int64_t>(values.size()));
     count(values.size_bytes() * (size() - 1), values.size_bytes() * (size() - 1));
@@ -271,12 +266,12 @@ class SharedMemoryCollectives final : public Collectives {
 
   void large_all_reduce(std::span<float> values, Deadline deadline) {
     // Rank 0 chooses for all how results are written. The bits are the same.
-    const int way = rank_ == 0 ? ways_.choose(values.size_bytes(), 2) : 0;
+    const int way = rank() == 0 ? ways_.choose(values.size_bytes(), 2) : 0;
     begin({"all_reduce", values.data(), values.size_bytes(), 0, true, way == 1}, deadline);
     if (size() == 1) return;
     const auto start = Clock::now();
     const auto numel = static_cast<std::int64_t>(values.size());
-    const Range own = chunk_of(numel, size(), rank_);
+    const Range own = chunk_of(numel, size(), rank());
     for (Rank from = 0; from < size(); ++from) inputs_[from] = input(from) + own.begin;
     if (group_->arrival(0, operation_).past_caches) {
       sum_past_caches(inputs_, values.data() + own.begin, own.size);
@@ -286,7 +281,7 @@ class SharedMemoryCollectives final : public Collectives {
     group_->finish();
     // Each begins with another owner, so that they do not all read from the same one.
     for (int i = 1; i < size(); ++i) {
-      const Rank from = (rank_ + i) % size();
+      const Rank from = (rank() + i) % size();
       const Range chunk = chunk_of(numel, size(), from);
       std::memcpy(values.data() + chunk.begin, input(from) + chunk.begin,
                   static_cast<std::size_t>(chunk.size) * sizeof(float));
@@ -294,7 +289,7 @@ class SharedMemoryCollectives final : public Collectives {
     const std::uint64_t moved = (own.size * (size() - 1) + numel - own.size) * sizeof(float);
     count(moved, moved);
     group_->finish();
-    if (rank_ == 0) ways_.took(values.size_bytes(), way, seconds_between(start, Clock::now()));
+    if (rank() == 0) ways_.took(values.size_bytes(), way, seconds_between(start, Clock::now()));
   }
 
   const float* input(Rank from) const {
@@ -307,7 +302,6 @@ class SharedMemoryCollectives final : public Collectives {
   }
 
   std::shared_ptr<Group> group_;
-  Rank rank_;
   std::vector<const float*> inputs_;  // by rank; kept to save the allocation
   AutoTuner ways_;                    // of writing long sums: in the caches, past them; rank 0's
   std::uint32_t operation_ = 0;       // how many were begun; all ranks count alike

@@ -11,10 +11,10 @@ namespace {
 class Noted final : public Collectives {
  public:
   Noted(std::unique_ptr<Collectives> inner, FailureFlag failed)
-      : inner_(std::move(inner)), failed_(std::move(failed)) {}
+      : Collectives(inner->rank(), inner->size()),
+        inner_(std::move(inner)),
+        failed_(std::move(failed)) {}
 
-  Rank rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
   void all_reduce(std::span<float> values, Deadline deadline) override {
     noting([&] { inner_->all_reduce(values, deadline); });
   }

@@ -28,15 +28,14 @@ Deadline soon() { return deadline_in(kAlarmTime); }
 class TcpHostChannel final : public Collectives {
  public:
   TcpHostChannel(std::shared_ptr<TcpHostLinks> links, GroupChannel channel)
-      : links_(std::move(links)), inner_(links_->collectives_[channel]), channel_(channel) {}
-  TcpHostChannel(const TcpHostChannel&) = delete;
-  TcpHostChannel& operator=(const TcpHostChannel&) = delete;
+      : Collectives(links->collectives_[channel]->rank(), links->collectives_[channel]->size()),
+        links_(std::move(links)),
+        inner_(links_->collectives_[channel]),
+        channel_(channel) {}
   ~TcpHostChannel() override {
     if (links_->failure().empty()) links_->lanes_[channel_]->close();
   }
 
-  Rank rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
   void all_reduce(std::span<float> values, Deadline deadline) override {
     // In pieces whose messages the allocator keeps for the next, instead of giving them back.
     const std::size_t most = kMessageBytes / sizeof(float) * static_cast<std::size_t>(size());

@@ -21,20 +21,15 @@ struct Group {
 class InProcessTransport final : public Transport {
  public:
   InProcessTransport(std::shared_ptr<Group> group, Rank rank)
-      : group_(std::move(group)), rank_(rank) {}
-  InProcessTransport(const InProcessTransport&) = delete;
-  InProcessTransport& operator=(const InProcessTransport&) = delete;
+      : Transport(rank, static_cast<int>(group->mailboxes.size())), group_(std::move(group)) {}
   ~InProcessTransport() override {
     shut();
     own().clear();
   }
 
-  Rank rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(group_->mailboxes.size()); }
-
   void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline) override {
     check_rank(to);
-    Message message{rank_, tag, Bytes(payload.begin(), payload.end())};
+    Message message{rank(), tag, Bytes(payload.begin(), payload.end())};
     if (!group_->mailboxes[to]->put(std::move(message))) {
       throw PeerError(label() + "cannot send to rank " + std::to_string(to) +
                       ": one of the two has closed");
@@ -52,7 +47,7 @@ class InProcessTransport final : public Transport {
 
   std::string gone(Rank peer) const override {
     check_rank(peer);
-    const std::string why = group_->mailboxes[rank_]->gone(peer);
+    const std::string why = group_->mailboxes[rank()]->gone(peer);
     // Which it knows first itself: who could not send to it must find it gone.
     return why.empty() ? group_->mailboxes[peer]->gone(peer) : why;
   }
@@ -62,20 +57,14 @@ class InProcessTransport final : public Transport {
  private:
   // Own mailbox first: once a peer knows, no call of this rank can succeed any more.
   void shut() {
-    own().note_gone(rank_);
-    for (const auto& mailbox : group_->mailboxes) mailbox->note_gone(rank_);
+    own().note_gone(rank());
+    for (const auto& mailbox : group_->mailboxes) mailbox->note_gone(rank());
   }
 
-  Mailbox& own() { return *group_->mailboxes[rank_]; }
-  std::string label() const { return "rank " + std::to_string(rank_) + ": "; }
-
-  void check_rank(Rank rank) const {
-    COHORT_CHECK(rank >= 0 && rank < size(),
-                 "no rank " + std::to_string(rank) + " in a group of " + std::to_string(size()));
-  }
+  Mailbox& own() { return *group_->mailboxes[rank()]; }
+  std::string label() const { return "rank " + std::to_string(rank()) + ": "; }
 
   std::shared_ptr<Group> group_;
-  Rank rank_;
 };
 
 }  // namespace

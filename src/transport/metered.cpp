@@ -8,7 +8,7 @@
 namespace cohort {
 
 MeteredTransport::MeteredTransport(std::unique_ptr<Transport> inner)
-    : inner_(std::move(inner)), counters_(inner_->size()) {}
+    : Transport(inner->rank(), inner->size()), inner_(std::move(inner)), counters_(size()) {}
 
 void MeteredTransport::send(Rank to, Tag tag, std::span<const std::byte> payload,
                             Deadline deadline) {

@@ -32,8 +32,6 @@ class MeteredTransport final : public Transport {
   // With one rank, which may be this one.
   TransportTraffic traffic_with(Rank peer) const;
 
-  Rank rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
   void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline deadline) override;
   Message receive(Rank from, Tag tag, Deadline deadline) override;
   std::optional<Message> receive_any(Tag tag, Deadline deadline) override;

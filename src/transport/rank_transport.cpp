@@ -149,31 +149,27 @@ class Hub {
 class RankTransport final : public Transport {
  public:
   RankTransport(std::shared_ptr<Hub> hub, Rank rank)
-      : hub_(std::move(hub)), rank_(rank), own_(hub_->mailbox(rank)) {}
-  RankTransport(const RankTransport&) = delete;
-  RankTransport& operator=(const RankTransport&) = delete;
+      : Transport(rank, hub->size()), hub_(std::move(hub)), own_(hub_->mailbox(rank)) {}
   ~RankTransport() override {
     shut();
     own_.clear();
   }
 
-  Rank rank() const override { return rank_; }
-  int size() const override { return hub_->size(); }
-
   void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline deadline) override {
     check_rank(to);
-    for (const Rank one : {to, rank_}) {
+    for (const Rank one : {to, rank()}) {
       if (const std::string why = own_.gone(one); !why.empty()) {
         cannot_send(to, own_.name(one) + " " + why);
       }
     }
     if (hub_->is_here(to)) {
-      const bool taken = hub_->mailbox(to).put({rank_, tag, Bytes(payload.begin(), payload.end())});
+      const bool taken =
+          hub_->mailbox(to).put({rank(), tag, Bytes(payload.begin(), payload.end())});
       if (!taken) cannot_send(to, "one of the two has closed");
       return;
     }
     try {
-      hub_->carry({rank_, to, tag}, payload, deadline);
+      hub_->carry({rank(), to, tag}, payload, deadline);
     } catch (const PeerError& error) {
       cannot_send(to, error.what());
     }
@@ -200,22 +196,16 @@ class RankTransport final : public Transport {
   // Own mailbox first: once a peer knows, no call of this rank can succeed any more.
   void shut() {
     if (closed_.exchange(true)) return;
-    own_.note_gone(rank_);
-    hub_->note_closed(rank_);
-    hub_->tell_closed(rank_);
+    own_.note_gone(rank());
+    hub_->note_closed(rank());
+    hub_->tell_closed(rank());
   }
 
   [[noreturn]] void cannot_send(Rank to, const std::string& why) const {
-    throw PeerError(own_.name(rank_) + ": cannot send to " + own_.name(to) + ": " + why);
-  }
-
-  void check_rank(Rank rank) const {
-    COHORT_CHECK(rank >= 0 && rank < size(),
-                 "no rank " + std::to_string(rank) + " in a group of " + std::to_string(size()));
+    throw PeerError(own_.name(rank()) + ": cannot send to " + own_.name(to) + ": " + why);
   }
 
   const std::shared_ptr<Hub> hub_;
-  const Rank rank_;
   Mailbox& own_;
   std::atomic<bool> closed_ = false;
 };

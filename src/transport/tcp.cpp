@@ -25,16 +25,13 @@ std::string seconds_text(double seconds) {
 class LaneTransport final : public TcpTransport {
  public:
   LaneTransport(std::shared_ptr<TcpCore> core, std::shared_ptr<TcpLaneState> lane)
-      : core_(std::move(core)), lane_(std::move(lane)) {}
-  LaneTransport(const LaneTransport&) = delete;
-  LaneTransport& operator=(const LaneTransport&) = delete;
+      : TcpTransport(lane->own, static_cast<int>(lane->lane.members.size())),
+        core_(std::move(core)),
+        lane_(std::move(lane)) {}
   ~LaneTransport() override {
     close();
     lane_->mailbox.clear();
   }
-
-  Rank rank() const override { return lane_->own; }
-  int size() const override { return static_cast<int>(lane_->lane.members.size()); }
 
   void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline deadline) override {
     check_rank(to);
@@ -135,11 +132,6 @@ class LaneTransport final : public TcpTransport {
   }
 
  private:
-  void check_rank(Rank rank) const {
-    COHORT_CHECK(rank >= 0 && rank < size(),
-                 "no rank " + std::to_string(rank) + " in a group of " + std::to_string(size()));
-  }
-
   [[noreturn]] void cannot_send(Rank to, Rank who, const std::string& why) const {
     const Mailbox& own = lane_->mailbox;
     throw PeerError(own.name(rank()) + ": cannot send to " + own.name(to) + ": " + own.name(who) +

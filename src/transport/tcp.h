@@ -67,6 +67,9 @@ class TcpTransport : public Transport {
   // The same for whichever member listens there, which it returns. Throws PeerError when none
   // answers, ConfigError when it says that this one is not welcome.
   virtual Rank call_anyone(const Address& address, Deadline deadline) = 0;
+
+ protected:
+  using Transport::Transport;
 };
 
 class TcpCore;  // tcp_core.h

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/types.h"
 
 namespace cohort {
@@ -33,10 +34,12 @@ struct Message {
 
 class Transport {
  public:
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;  // closes
 
-  virtual Rank rank() const = 0;
-  virtual int size() const = 0;
+  Rank rank() const { return rank_; }
+  int size() const { return size_; }
 
   // Returns once `payload` may be reused, which may be before the peer has it. Never waits for the
   // peer to call receive: all ranks may send before any receives. May wait for the network, and
@@ -66,6 +69,18 @@ class Transport {
   // Leaves the group: every waiting call of this transport throws PeerError, now and later, and
   // the peers that wait for this rank get PeerError instead of its messages. Idempotent.
   virtual void close() = 0;
+
+ protected:
+  Transport(Rank rank, int size) : rank_(rank), size_(size) {}
+
+  void check_rank(Rank rank) const {
+    COHORT_CHECK(rank >= 0 && rank < size_,
+                 "no rank " + std::to_string(rank) + " in a group of " + std::to_string(size_));
+  }
+
+ private:
+  const Rank rank_;
+  const int size_;
 };
 
 }  // namespace cohort

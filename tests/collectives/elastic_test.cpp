@@ -138,7 +138,7 @@ TEST(Living, WithoutWhoLedTheNextLeads) {
 // A transport to which something happens.
 class Troubled final : public Transport {
  public:
-  explicit Troubled(Transport& inner) : inner_(inner) {}
+  explicit Troubled(Transport& inner) : Transport(inner.rank(), inner.size()), inner_(inner) {}
 
   // Nothing goes to `rank` nor comes from it from now on.
   void cut(Rank rank) {
@@ -154,8 +154,6 @@ class Troubled final : public Transport {
     return found == heard_.end() ? 0 : found->second;
   }
 
-  Rank rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
   void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline deadline) override {
     if (is_cut(to)) throw PeerError("the link is cut");
     if (reached_ && !reached_->contains(to)) return;

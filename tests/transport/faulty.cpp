@@ -26,9 +26,10 @@ FaultPlan validated(FaultPlan plan) {
 }  // namespace
 
 FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, FaultPlan plan)
-    : inner_(std::move(inner)),
+    : Transport(inner->rank(), inner->size()),
+      inner_(std::move(inner)),
       plan_(validated(plan)),
-      random_(plan.seed, "faulty-transport", {static_cast<std::uint64_t>(inner_->rank())}) {}
+      random_(plan.seed, "faulty-transport", {static_cast<std::uint64_t>(rank())}) {}
 
 void FaultyTransport::send(Rank to, Tag tag, std::span<const std::byte> payload,
                            Deadline deadline) {

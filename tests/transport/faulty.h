@@ -32,8 +32,6 @@ class FaultyTransport final : public Transport {
   // Throws ConfigError when a probability is outside 0 to 1 or a duration or count is negative.
   FaultyTransport(std::unique_ptr<Transport> inner, FaultPlan plan);
 
-  Rank rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
   void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline deadline) override;
   Message receive(Rank from, Tag tag, Deadline deadline) override {
     return inner_->receive(from, tag, deadline);
