@@ -104,7 +104,7 @@ int serve_parameters(const ServeRequest& request) {
   std::memcpy(&options.server.seed, random_job_id().data(), sizeof options.server.seed);
   options.state_dir = request.state_dir;
   options.workers = request.workers;
-  options.log = limit_repeats([&](const std::string& line) {
+  options.server.log = limit_repeats([&](const std::string& line) {
     if (request.quiet) return;
     fmt::print(stderr, "server {}: {}\n", request.index, in_words_of(request.flag_names, line));
   });

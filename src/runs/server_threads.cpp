@@ -13,7 +13,7 @@ ServerThreads::ServerThreads(int servers, int workers, const JobId& job,
         (folder_.path() / ("server-" + std::to_string(server))).string();
     options.listener.self = {job, Role::kServer, server};
     options.workers = workers;
-    options.log = log;
+    options.server.log = log;
     options.server.seed = static_cast<Seed>(server);
     servers_.push_back(std::make_unique<ServerProcess>(std::move(options)));
     addresses_.push_back(servers_.back()->address());

@@ -129,7 +129,7 @@ bool ParameterServer::State::accept_spec(ConnectionId connection, Rank worker,
 
 void ParameterServer::State::refuse(ConnectionId connection, const std::string& why) {
   const auto found = connections.find(connection);
-  ports.log(named(found->second.worker) + " is refused: " + why);
+  log(named(found->second.worker) + " is refused: " + why);
   FrameHeader header{.type = static_cast<FrameType>(ServerFrame::kRefused)};
   const std::string text = why.substr(0, 4096);
   header.length = static_cast<std::uint32_t>(text.size());
@@ -259,8 +259,8 @@ void ParameterServer::State::activate(Member& member) {
   member.was_present = welcomed = true;
   member.push.gradients.resize(static_cast<std::size_t>(spec->size));
   connections.at(*member.connection).joined = true;
-  ports.log(named(member.worker) + " has joined (incarnation " +
-            std::to_string(member.incarnation) + "); " + text());
+  log(named(member.worker) + " has joined (incarnation " + std::to_string(member.incarnation) +
+      "); " + text());
   send_joined(member);
 }
 
@@ -361,7 +361,7 @@ void ParameterServer::State::on_initialized(Member& member, const FrameHeader& h
 
 void ParameterServer::State::values_count() {
   initialized = true;
-  ports.log("the initial values are there, at update " + std::to_string(model->version()));
+  log("the initial values are there, at update " + std::to_string(model->version()));
   if (finished_training()) {
     for (const Member& member : members->all()) send(member, ServerFrame::kFinished);
   }

@@ -254,7 +254,7 @@ void ParameterServer::on_persist_failed(std::uint64_t id, const std::string& why
   if (!state.persisting || state.persisting->id != id) return;
   state.persisting.reset();
   ++state.counters.persist_failures;
-  state.ports.log("the state could not be written, and is tried again: " + why);
+  state.log("the state could not be written, and is tried again: " + why);
   state.snapshot_wanted = true;
   state.changed = true;
   // Workers may be waiting for it: not only at the next interval.

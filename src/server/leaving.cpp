@@ -54,8 +54,8 @@ void ParameterServer::State::finish_leave(Member& member) {
   if (known) return;
   changed = true;
   if (member.leave == LeaveKind::kInterrupted) rounds_from = now + options.interruption_grace;
-  ports.log("worker " + std::to_string(member.worker) + " has left (" + ending_of(member) + "); " +
-            text());
+  log("worker " + std::to_string(member.worker) + " has left (" + ending_of(member) + "); " +
+      text());
   examine_rounds();
   examine_pulls();
 }
@@ -63,7 +63,7 @@ void ParameterServer::State::finish_leave(Member& member) {
 void ParameterServer::State::evict(Member& member, const std::string& why) {
   if (member.live()) {
     ++counters.evictions;
-    ports.log("worker " + std::to_string(member.worker) + " is evicted: " + why);
+    log("worker " + std::to_string(member.worker) + " is evicted: " + why);
   }
   if (member.worker == 0) first_gone_at = model->version();
   does_not_repeat(member);

@@ -9,7 +9,7 @@ namespace cohort {
 void ParameterServer::State::note_lost(std::uint64_t pushes, const std::string& why) {
   counters.lost += pushes;
   snapshot_wanted = options.keeps_state;  // whoever told may not be there to tell again
-  ports.log("LOST: " + std::to_string(pushes) + " acknowledged gradients are in no model: " + why);
+  log("LOST: " + std::to_string(pushes) + " acknowledged gradients are in no model: " + why);
 }
 
 // A worker that was given up tells what it had been answered, by a server that has forgotten it. In
@@ -54,8 +54,8 @@ void ParameterServer::State::does_not_repeat(Member& member) {
 void ParameterServer::State::name_unaccounted(const std::vector<Rank>& workers) {
   counters.unaccounted += workers.size();
   snapshot_wanted = options.keeps_state;
-  ports.log("worker " + ranks_text(workers) + " did not come back since the restart: what it had " +
-            "pushed after the snapshot and nobody has seen, if anything, is in no model");
+  log("worker " + ranks_text(workers) + " did not come back since the restart: what it had " +
+      "pushed after the snapshot and nobody has seen, if anything, is in no model");
 }
 
 // Once everybody has come back or does not. Of rounds the others tell that were told of them; else

@@ -22,6 +22,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -72,7 +73,6 @@ class ServerPorts {
   // Writes it; then on_persisted(id) or on_persist_failed(id) must be called, later, not from here.
   // Of several the latest is enough. Never called when keeps_state is false.
   virtual void persist(ServerSnapshot snapshot) = 0;
-  virtual void log(const std::string& line) = 0;
 };
 
 struct ServerOptions {
@@ -97,7 +97,8 @@ struct ServerOptions {
   std::chrono::nanoseconds late_start = std::chrono::seconds(30);
   // Elements of an update that are computed, and sent, at a time while its gradients come in.
   std::size_t speculation_stretch = kPieceBytes / sizeof(float);
-  Seed seed = 0;  // for the lineage: another at every start
+  Seed seed = 0;                                     // for the lineage: another at every start
+  std::function<void(const std::string&)> log = {};  // a line for people; must not call back
 };
 
 // Counted since the beginning of the job, crashes included.

@@ -146,8 +146,8 @@ void ParameterServer::State::answer(Member& member, PushAnswer given) {
   if (given.kind == PushAnswer::Kind::kDropped) ++counters.dropped;
   if (given.kind == PushAnswer::Kind::kRejected) {
     ++counters.rejected;
-    ports.log("push " + std::to_string(member.push.sequence) + " of worker " +
-              std::to_string(member.worker) + " is rejected: " + given.reason);
+    log("push " + std::to_string(member.push.sequence) + " of worker " +
+        std::to_string(member.worker) + " is rejected: " + given.reason);
   }
   member.applied = std::max(member.applied, member.push.sequence);
   ++member.clock;
@@ -218,7 +218,7 @@ void ParameterServer::State::examine_rounds() {
       recovering = false;
       skip_held_versions();
       drop_late_pushes();
-      ports.log("all is as before the restart, at update " + std::to_string(model->version()));
+      log("all is as before the restart, at update " + std::to_string(model->version()));
       continue;
     }
     if (!decision.missing.empty()) {
@@ -227,8 +227,8 @@ void ParameterServer::State::examine_rounds() {
                                              ranks_text(decision.missing));
     }
     if (decision.kind == RoundDecision::Kind::kSkip) {
-      ports.log("nobody is left who could repeat the rounds between update " +
-                std::to_string(model->version()) + " and " + std::to_string(decision.version));
+      log("nobody is left who could repeat the rounds between update " +
+          std::to_string(model->version()) + " and " + std::to_string(decision.version));
       skip_to(decision.version);
     } else {
       make_round(decision);
@@ -265,7 +265,7 @@ void ParameterServer::State::make_round(const RoundDecision& decision) {
   }
   for (const Rank rank : ranks) answer(members->at(rank), given);
   if (!finished_training()) return;
-  ports.log("the last update has been made: " + std::to_string(model->version()));
+  log("the last update has been made: " + std::to_string(model->version()));
   for (const Member& member : members->all()) send(member, ServerFrame::kFinished);
 }
 
@@ -294,8 +294,8 @@ void ParameterServer::State::skip_held_versions() {
     next = std::min(next, static_cast<std::uint64_t>(spec->total_updates) - 1);
   }
   if (next <= model->version()) return;
-  ports.log("nobody is left who could repeat the rounds between update " +
-            std::to_string(model->version()) + " and " + std::to_string(next));
+  log("nobody is left who could repeat the rounds between update " +
+      std::to_string(model->version()) + " and " + std::to_string(next));
   skip_to(next);
   drop_late_pushes();
 }

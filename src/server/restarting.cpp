@@ -34,8 +34,8 @@ void ParameterServer::State::hold_restart(ConnectionId connection, const FrameHe
                         .other_job = !differences(*spec, given).empty()};
   examine_restart();
   if (!connections.contains(connection) || !own.restart) return;
-  ports.log("worker " + std::to_string(own.worker) +
-            " comes with a checkpoint; waiting to see whether all workers begin again");
+  log("worker " + std::to_string(own.worker) +
+      " comes with a checkpoint; waiting to see whether all workers begin again");
 }
 
 // Of several servers some have gone back, and this one has not.
@@ -129,8 +129,8 @@ void ParameterServer::State::examine_restart() {
 
 // All but the numbers of incarnations, so that none is given twice, and what was counted of faults.
 void ParameterServer::State::forget_job() {
-  ports.log("the job begins again: it goes back from update " + std::to_string(model->version()) +
-            " to worker 0's checkpoint");
+  log("the job begins again: it goes back from update " + std::to_string(model->version()) +
+      " to worker 0's checkpoint");
   std::vector<ConnectionId> others;
   for (const auto& [id, connection] : connections) {
     if (connection.joined || connection.held_since) others.push_back(id);

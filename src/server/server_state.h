@@ -89,6 +89,9 @@ struct ParameterServer::State {
 
   // Beginning, in parameter_server.cpp.
   void note_time(Deadline now);
+  void log(const std::string& line) const {
+    if (options.log) options.log(line);
+  }
   Member* member_of(ConnectionId connection, const FrameHeader& header);
   void dispatch(ConnectionId connection, const FrameHeader& header,
                 std::span<const std::byte> payload);

@@ -78,8 +78,7 @@ void ParameterServer::State::speculate(const Member& member) {
     for (const auto memory : model->second_copy()) memory_changes(memory);
     if (!model->begin_speculation(1.0 / static_cast<double>(ranks.size()))) {
       no_speculation = true;
-      ports.log(
-          "there is no memory for a second copy of the model: values are sent when all "
+      log("there is no memory for a second copy of the model: values are sent when all "
           "gradients are there");
       return;
     }

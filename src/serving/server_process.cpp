@@ -29,7 +29,6 @@ struct Pieces {
 class ServerProcess::Implementation final : private ServerPorts {
  public:
   explicit Implementation(ServerProcessOptions options) : options_(std::move(options)) {
-    if (!options_.log) options_.log = [](const std::string&) {};
     std::optional<ServerSnapshot> snapshot;
     if (!options_.state_dir.empty()) {
       store_ = std::make_unique<SnapshotStore>(options_.state_dir);
@@ -144,7 +143,9 @@ class ServerProcess::Implementation final : private ServerPorts {
     });
   }
 
-  void log(const std::string& line) override { options_.log(line); }
+  void log(const std::string& line) const {
+    if (options_.server.log) options_.server.log(line);
+  }
 
   ServerProcessOptions options_;
   boost::asio::io_context io_{1};

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,7 +24,6 @@ struct ServerProcessOptions {
   // How long a server that is stopped still serves workers which got the same signal: they save the
   // model, which is here.
   std::chrono::milliseconds time_to_leave = std::chrono::seconds(5);
-  std::function<void(const std::string&)> log = {};  // a line for people
 };
 
 struct ServerReport {

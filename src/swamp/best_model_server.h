@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -63,7 +64,6 @@ class SwampServerPorts {
   virtual void persist(SwampSnapshot snapshot) = 0;
   // The best model is another one now, and durable.
   virtual void accepted(const BestRecord& best) = 0;
-  virtual void log(const std::string& line) = 0;
 };
 
 struct SwampServerSettings {
@@ -81,6 +81,7 @@ struct SwampServerSettings {
   std::string told = {};      // differences_from_told() of swamp_spec.h
   PolicyOptions policy = {};  // its hysteresis comes from the job
   Seed seed = 0;              // for lineage and incarnations: another at every start
+  std::function<void(const std::string&)> log = {};  // a line for people; must not call back
 };
 
 // Counted since this server started, but for `accepted`, which is since the beginning of the job.

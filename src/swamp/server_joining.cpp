@@ -81,7 +81,7 @@ bool BestModelServer::State::accept_spec(SwampConnection connection, Rank worker
 }
 
 void BestModelServer::State::refuse(SwampConnection connection, const std::string& why) {
-  ports.log(named(connections.at(connection).worker) + " is refused: " + why);
+  log(named(connections.at(connection).worker) + " is refused: " + why);
   FrameHeader header{.type = static_cast<FrameType>(SwampFrame::kRefused)};
   const std::string text = why.substr(0, 4096);
   header.length = static_cast<std::uint32_t>(text.size());
@@ -106,7 +106,7 @@ void BestModelServer::State::return_with(SwampConnection connection, Member& mem
     forget(*member.connection, "replaced by a new connection");
   }
   stay();
-  if (member.presence == Presence::kEvicted) ports.log(named(member.worker) + " is back");
+  if (member.presence == Presence::kEvicted) log(named(member.worker) + " is back");
   if (member.presence != Presence::kLeft) member.presence = Presence::kPresent;
   member.was_present = true;
   member.incoming = {};
@@ -190,7 +190,7 @@ void BestModelServer::State::activate(Member& member) {
   member.presence = Presence::kPresent;
   member.was_present = true;
   connections.at(*member.connection).joined = true;
-  ports.log(named(member.worker) + " has joined; " + text());
+  log(named(member.worker) + " has joined; " + text());
   send_joined(member);
 }
 
@@ -248,7 +248,7 @@ void BestModelServer::State::on_initial(Member& member, const FrameHeader& heade
 
 void BestModelServer::State::initial_counts() {
   initialized = true;
-  ports.log("the initial values are there");
+  log("the initial values are there");
   examine_pulls();
 }
 

@@ -201,7 +201,7 @@ void BestModelServer::on_persist_failed(std::uint64_t id, const std::string& why
   if (state.persisting != id) return;
   state.persisting.reset();
   ++state.counters.persist_failures;
-  state.ports.log("the state could not be written, and is tried again: " + why);
+  state.log("the state could not be written, and is tried again: " + why);
   state.snapshot_wanted = true;
   state.changed = true;
   state.retry_at = now + std::chrono::duration_cast<Clock::duration>(kRetryPause);

@@ -23,14 +23,14 @@ void BestModelServer::State::finish_leaves() {
     member.pull.reset();
     changed = true;
     send(member, SwampFrame::kGoodbye);
-    ports.log("worker " + std::to_string(member.worker) + " is done; " + text());
+    log("worker " + std::to_string(member.worker) + " is done; " + text());
   }
 }
 
 void BestModelServer::State::evict(Member& member, const std::string& why) {
   if (member.presence != Presence::kJoining) {
     ++counters.evictions;
-    ports.log("worker " + std::to_string(member.worker) + " is given up: " + why);
+    log("worker " + std::to_string(member.worker) + " is given up: " + why);
   }
   member.presence = member.was_present ? Presence::kEvicted : Presence::kNever;
   member.leaving = false;

@@ -142,8 +142,8 @@ void BestModelServer::State::tell(const Decision& decision) {
       break;
     case VerdictKind::kRefused:
       ++counters.refused;
-      ports.log("a model of worker " + std::to_string(decision.worker) +
-                " is refused: " + verdict.reason);
+      log("a model of worker " + std::to_string(decision.worker) +
+          " is refused: " + verdict.reason);
       break;
   }
   Member& member = members[static_cast<std::size_t>(decision.worker)];

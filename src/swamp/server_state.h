@@ -50,6 +50,9 @@ struct BestModelServer::State {
 
   // best_model_server.cpp
   void note_time(Deadline time);
+  void log(const std::string& line) const {
+    if (settings.log) settings.log(line);
+  }
   Member* member_of(SwampConnection connection, const FrameHeader& header);
   Member* find(Rank worker);
   void dispatch(SwampConnection connection, const FrameHeader& header,

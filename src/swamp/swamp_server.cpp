@@ -58,7 +58,6 @@ Seed random_seed() {
 class SwampServer::Implementation final : private SwampServerPorts {
  public:
   explicit Implementation(SwampServerOptions options) : options_(std::move(options)) {
-    if (!options_.log) options_.log = [](const std::string&) {};
     if (!options_.make_examiner) throw ConfigError("a best-model server needs an examiner");
     std::optional<SwampSnapshot> snapshot;
     if (!options_.state_dir.empty()) {
@@ -73,6 +72,7 @@ class SwampServer::Implementation final : private SwampServerPorts {
     settings.evict_after = options_.evict_after;
     settings.late_start = options_.late_start;
     settings.seed = random_seed();
+    settings.log = options_.log;
     SwampServerPorts& ports = *this;
     server_ = std::make_unique<BestModelServer>(settings, ports, snapshot ? &*snapshot : nullptr);
     links_.serve(*server_);
@@ -217,7 +217,9 @@ class SwampServer::Implementation final : private SwampServerPorts {
     });
   }
 
-  void log(const std::string& line) override { options_.log(line); }
+  void log(const std::string& line) const {
+    if (options_.log) options_.log(line);
+  }
 
   SwampServerOptions options_;
   boost::asio::io_context io_{1};

@@ -88,7 +88,6 @@ class Harness final : public ServerPorts {
                  "a snapshot of another size");
     writing_ = std::move(snapshot);
   }
-  void log(const std::string&) override {}
 
  private:
   Deadline now() const { return Deadline{} + std::chrono::hours(1) + since_; }

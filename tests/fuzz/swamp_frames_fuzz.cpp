@@ -94,7 +94,6 @@ class Harness final : public SwampServerPorts {
     check_finite(*best.model);
     COHORT_CHECK(std::isfinite(best.loss), "the best model has a loss");
   }
-  void log(const std::string&) override {}
 
  private:
   Deadline now() const { return Deadline{} + std::chrono::hours(1) + since_; }

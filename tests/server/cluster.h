@@ -76,6 +76,7 @@ class Cluster : public ServerPorts {
 
   void start_server(const ServerSnapshot* snapshot) {
     ++options.seed;
+    options.log = [this](const std::string& line) { lines.push_back(line); };
     server = std::make_unique<ParameterServer>(options, *this, snapshot);
   }
 
@@ -321,12 +322,11 @@ class Cluster : public ServerPorts {
     history[server->version()] = server->parameters();
   }
   void close(ConnectionId connection, const std::string& reason) override {
-    log(reason);
+    lines.push_back(reason);
     const Rank rank = owner.at(connection);
     if (at(rank).connection == connection) closing.push_back(rank);
   }
   void persist(ServerSnapshot snapshot) override { persisting.push_back(std::move(snapshot)); }
-  void log(const std::string& line) override { lines.push_back(line); }
 
   // The workers notice that the server has closed.
   void notice_closed() {

@@ -57,6 +57,7 @@ class Pond final : public SwampServerPorts {
 
   void start_server() {
     ++settings.seed;
+    settings.log = [this](const std::string& line) { lines.push_back(line); };
     server = std::make_unique<BestModelServer>(settings, *this, disk ? &*disk : nullptr);
   }
   void crash_server() {
@@ -197,7 +198,6 @@ class Pond final : public SwampServerPorts {
   }
   void persist(SwampSnapshot snapshot) override { writing = std::move(snapshot); }
   void accepted(const BestRecord&) override { ++acceptances; }
-  void log(const std::string& line) override { lines.push_back(line); }
 
   SwampSpec spec;
   SwampServerSettings settings;

@@ -16,6 +16,7 @@ void ServerProcess::start() {
   options.idle_exit = std::chrono::seconds(20);
   options.speculation_stretch = swarm.speculation_stretch;
   options.seed = derive_seed(world_.seed(), "boot", {static_cast<std::uint64_t>(boot_)});
+  options.log = [this](const std::string& line) { world_.server_logs(line); };
   const ServerSnapshot* snapshot = durable_ ? &*durable_ : nullptr;
   machine_ = std::make_unique<ParameterServer>(options, *this, snapshot);
   world_.oracle().server_started(snapshot, machine_->version(), world_.now());
@@ -79,7 +80,5 @@ void ServerProcess::persist(ServerSnapshot snapshot) {
   writing_[id] = std::move(snapshot);
   world_.snapshot_begun(boot_, id);
 }
-
-void ServerProcess::log(const std::string& line) { world_.server_logs(line); }
 
 }  // namespace cohort::simulation

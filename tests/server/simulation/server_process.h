@@ -36,7 +36,6 @@ class ServerProcess final : public ServerPorts {
   void version_changes() override;
   void close(ConnectionId connection, const std::string& reason) override;
   void persist(ServerSnapshot snapshot) override;
-  void log(const std::string& line) override;
 
   bool paused = false;
 

@@ -63,6 +63,7 @@ void World::mix(const FrameHeader& header) {
 
 void World::start_server() {
   settings_.seed = ++server_lives_;
+  settings_.log = [this](const std::string& line) { note(line); };
   SwampServerPorts& ports = *this;
   server_ = std::make_unique<BestModelServer>(settings_, ports, disk_ ? &*disk_ : nullptr);
   oracle_.server_started(server_->best().version);

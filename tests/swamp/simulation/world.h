@@ -93,7 +93,6 @@ class World final : private SwampServerPorts {
   void examine(std::uint64_t ticket, const ModelValues& model, std::uint64_t draw) override;
   void persist(SwampSnapshot snapshot) override;
   void accepted(const BestRecord& best) override;
-  void log(const std::string& line) override { note(line); }
 
   void start_server();
   void crash_server();
