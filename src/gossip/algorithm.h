@@ -36,6 +36,21 @@ struct GossipRound {
   double given = 0;          // sum of the neighbours' weights: what a rank does not keep of its own
 };
 
+// Of an algorithm that remembers something of its neighbours, which must then stay the same ones.
+// It can be told anew: forget_neighbours(), then take_estimate() for each.
+class NeighbourMemory {
+ public:
+  virtual ~NeighbourMemory() = default;
+
+  // Instead of start(), for a rank that comes later, in the place of another with these parameters,
+  // of whom the others believe `estimate`: it will be told of its neighbours by take_estimate().
+  virtual void enter(std::span<const float> x, std::span<const float> estimate) = 0;
+
+  virtual std::span<const float> own_estimate() const = 0;  // what the others believe of this rank
+  virtual void forget_neighbours() = 0;
+  virtual void take_estimate(const Neighbour& of, std::span<const float> estimate) = 0;
+};
+
 class GossipAlgorithm {
  public:
   // A vector that a checkpoint must hold.
@@ -49,11 +64,6 @@ class GossipAlgorithm {
   // Before the first round: all ranks have the same x, in which the codec's tensors lie.
   virtual void start(std::span<const float> x) = 0;
 
-  // Instead, for a rank that comes later, in the place of another with these parameters, of whom
-  // the others believe `estimate` (nothing where they believe nothing): it will be told of its
-  // neighbours by take_estimate().
-  virtual void enter(std::span<const float> x, std::span<const float> estimate) = 0;
-
   // Replaces the content of `message`.
   virtual void advance(std::span<float> x, const GossipRound& round, Bytes& message) = 0;
 
@@ -66,12 +76,8 @@ class GossipAlgorithm {
   // The next gradient is to be computed on what conclude() leaves.
   virtual bool answers_before_gradient() const = 0;
 
-  // Whether it remembers something of its neighbours, which must then stay the same ones. Those
-  // that do can be told anew: forget_neighbours(), then take_estimate() for each.
-  virtual bool remembers_neighbours() const = 0;
-  virtual std::span<const float> own_estimate() const = 0;  // what the others believe of this rank
-  virtual void forget_neighbours() = 0;
-  virtual void take_estimate(const Neighbour& of, std::span<const float> estimate) = 0;
+  // Null: it remembers nothing of its neighbours.
+  virtual NeighbourMemory* memory() { return nullptr; }
 
   // Empty before start().
   virtual std::vector<State> state() = 0;

@@ -18,8 +18,6 @@ class DPsgd final : public GossipAlgorithm {
 
   void start(std::span<const float>) override { std::fill(change_.begin(), change_.end(), 0.0F); }
 
-  void enter(std::span<const float> x, std::span<const float>) override { start(x); }
-
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
     if (mix_first_) add_scaled(x, 1.0F, change_);
     codec_->encode(x, rank_, round.number, message);
@@ -38,10 +36,6 @@ class DPsgd final : public GossipAlgorithm {
   }
 
   bool answers_before_gradient() const override { return !mix_first_; }
-  bool remembers_neighbours() const override { return false; }
-  std::span<const float> own_estimate() const override { return {}; }
-  void forget_neighbours() override {}
-  void take_estimate(const Neighbour&, std::span<const float>) override {}
 
   std::vector<State> state() override { return {{"change", change_}}; }
 

@@ -15,7 +15,7 @@ class Dcd final : public EstimatingAlgorithm {
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
     add_scaled(x, 1.0F, estimates().pull());
     estimates().send(x, round, message);
-    std::copy(estimates().own().begin(), estimates().own().end(), x.begin());
+    std::copy(estimates().own_estimate().begin(), estimates().own_estimate().end(), x.begin());
   }
 };
 

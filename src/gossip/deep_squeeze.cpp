@@ -21,8 +21,6 @@ class DeepSqueeze final : public GossipAlgorithm {
     std::fill(change_.begin(), change_.end(), 0.0F);
   }
 
-  void enter(std::span<const float> x, std::span<const float>) override { start(x); }
-
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
     add_scaled(error_, 1.0F, x);
     codec_->encode(error_, rank_, round.number, message);
@@ -39,10 +37,6 @@ class DeepSqueeze final : public GossipAlgorithm {
   void conclude(std::span<float> x) override { add_scaled(x, stepsize_, change_); }
 
   bool answers_before_gradient() const override { return true; }
-  bool remembers_neighbours() const override { return false; }
-  std::span<const float> own_estimate() const override { return {}; }
-  void forget_neighbours() override {}
-  void take_estimate(const Neighbour&, std::span<const float>) override {}
 
   std::vector<State> state() override { return {{"error", error_}}; }
 

@@ -8,7 +8,7 @@
 namespace cohort {
 namespace {
 
-class Ecd final : public GossipAlgorithm {
+class Ecd final : public GossipAlgorithm, private NeighbourMemory {
  public:
   explicit Ecd(const GossipOptions& options)
       : rank_(options.rank),
@@ -25,11 +25,6 @@ class Ecd final : public GossipAlgorithm {
     std::copy(x.begin(), x.end(), x_.begin());
     std::copy(x.begin(), x.end(), own_.begin());
     for (Other& other : others_) std::copy(x.begin(), x.end(), other.estimate.begin());
-  }
-
-  void enter(std::span<const float> x, std::span<const float> estimate) override {
-    start(x);
-    std::copy(estimate.begin(), estimate.end(), own_.begin());
   }
 
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
@@ -59,19 +54,7 @@ class Ecd final : public GossipAlgorithm {
   void conclude(std::span<float>) override {}
   bool answers_before_gradient() const override { return false; }
 
-  bool remembers_neighbours() const override { return true; }
-  std::span<const float> own_estimate() const override { return own_; }
-  // The lost ones stay forgotten: their weight goes to what the rank itself is believed to be.
-  void forget_neighbours() override {
-    for (Other& other : others_) other.known = false;
-  }
-  void take_estimate(const Neighbour& of, std::span<const float> estimate) override {
-    for (Other& other : others_) {
-      if (other.neighbour.rank != of.rank) continue;
-      std::copy(estimate.begin(), estimate.end(), other.estimate.begin());
-      other.known = true;
-    }
-  }
+  NeighbourMemory* memory() override { return this; }
 
   std::vector<State> state() override {
     std::vector<State> all = {{"parameters", x_}, {"estimate", own_}};
@@ -87,6 +70,24 @@ class Ecd final : public GossipAlgorithm {
     std::vector<float> estimate;
     bool known = true;  // false: it is lost
   };
+
+  // NeighbourMemory
+  void enter(std::span<const float> x, std::span<const float> estimate) override {
+    start(x);
+    std::copy(estimate.begin(), estimate.end(), own_.begin());
+  }
+  std::span<const float> own_estimate() const override { return own_; }
+  // The lost ones stay forgotten: their weight goes to what the rank itself is believed to be.
+  void forget_neighbours() override {
+    for (Other& other : others_) other.known = false;
+  }
+  void take_estimate(const Neighbour& of, std::span<const float> estimate) override {
+    for (Other& other : others_) {
+      if (other.neighbour.rank != of.rank) continue;
+      std::copy(estimate.begin(), estimate.end(), other.estimate.begin());
+      other.known = true;
+    }
+  }
 
   void move(std::vector<float>& estimate, Rank sender, const GossipRound& round,
             std::span<const std::byte> message) {

@@ -32,7 +32,7 @@ void Estimates::receive(const Neighbour& from, const GossipRound& round,
 
 void Estimates::forget_neighbours() { std::fill(pull_.begin(), pull_.end(), 0.0F); }
 
-void Estimates::take(const Neighbour& of, std::span<const float> estimate) {
+void Estimates::take_estimate(const Neighbour& of, std::span<const float> estimate) {
   const auto weight = static_cast<float>(of.weight);
   for (std::size_t i = 0; i < pull_.size(); ++i) pull_[i] += weight * (estimate[i] - own_[i]);
 }

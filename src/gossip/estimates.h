@@ -9,13 +9,12 @@
 
 namespace cohort {
 
-class Estimates {
+class Estimates final : public NeighbourMemory {
  public:
   Estimates(Rank rank, std::int64_t numel, std::shared_ptr<ModelCodec> codec);
 
   void start(std::span<const float> own);
 
-  std::span<const float> own() const { return own_; }
   // sum_j w_ij (hat_j - hat_i) over the neighbours
   std::span<const float> pull() const { return pull_; }
 
@@ -24,8 +23,10 @@ class Estimates {
   // Moves the estimate of a neighbour.
   void receive(const Neighbour& from, const GossipRound& round, std::span<const std::byte> message);
 
-  void forget_neighbours();
-  void take(const Neighbour& of, std::span<const float> estimate);
+  void enter(std::span<const float>, std::span<const float> estimate) override { start(estimate); }
+  std::span<const float> own_estimate() const override { return own_; }
+  void forget_neighbours() override;
+  void take_estimate(const Neighbour& of, std::span<const float> estimate) override;
 
   std::vector<GossipAlgorithm::State> state();
 
@@ -44,21 +45,13 @@ class EstimatingAlgorithm : public GossipAlgorithm {
       : estimates_(options.rank, options.numel, options.codec) {}
 
   void start(std::span<const float> x) override { estimates_.start(x); }
-  void enter(std::span<const float>, std::span<const float> estimate) override {
-    estimates_.start(estimate);
-  }
   void receive(const Neighbour& from, const GossipRound& round,
                std::span<const std::byte> message) override {
     estimates_.receive(from, round, message);
   }
   void conclude(std::span<float>) override {}
   bool answers_before_gradient() const override { return false; }
-  bool remembers_neighbours() const override { return true; }
-  std::span<const float> own_estimate() const override { return estimates_.own(); }
-  void forget_neighbours() override { estimates_.forget_neighbours(); }
-  void take_estimate(const Neighbour& of, std::span<const float> estimate) override {
-    estimates_.take(of, estimate);
-  }
+  NeighbourMemory* memory() override { return &estimates_; }
   std::vector<State> state() override { return estimates_.state(); }
 
  protected:

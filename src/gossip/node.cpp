@@ -16,8 +16,11 @@ constexpr const char* kAnew = "anew";
 
 GossipNode::GossipNode(Rank rank, std::shared_ptr<const Topology> topology,
                        std::unique_ptr<GossipAlgorithm> algorithm)
-    : rank_(rank), topology_(std::move(topology)), algorithm_(std::move(algorithm)) {
-  if (topology_->changes() && algorithm_->remembers_neighbours()) {
+    : rank_(rank),
+      topology_(std::move(topology)),
+      algorithm_(std::move(algorithm)),
+      memory_(algorithm_->memory()) {
+  if (topology_->changes() && memory_ != nullptr) {
     throw ConfigError("--topology " + std::string(topology_->name()) +
                       " has other neighbours in every step, and this method remembers its own: use "
                       "--topology exponential, or --method d-psgd or deep-squeeze");
@@ -26,13 +29,20 @@ GossipNode::GossipNode(Rank rank, std::shared_ptr<const Topology> topology,
 
 void GossipNode::enter(std::uint64_t rounds, std::span<const float> x,
                        std::span<const float> estimate) {
-  COHORT_CHECK(estimate.size() == algorithm_->own_estimate().size(),
-               "an estimate of another model");
-  algorithm_->enter(x, estimate);
+  COHORT_CHECK(estimate.size() == own_estimate().size(), "an estimate of another model");
+  if (memory_ != nullptr) {
+    memory_->enter(x, estimate);
+  } else {
+    algorithm_->start(x);
+  }
   round_ = rounds;
   check_ = 0;
   edges_.clear();
-  anew_ = algorithm_->remembers_neighbours();
+  anew_ = memory_ != nullptr;
+}
+
+std::span<const float> GossipNode::own_estimate() const {
+  return memory_ != nullptr ? memory_->own_estimate() : std::span<const float>();
 }
 
 void GossipNode::find_neighbours() {
@@ -67,7 +77,7 @@ void GossipNode::begin_round(std::span<float> x) {
   for (const Neighbour& neighbour : neighbours_) round.given += neighbour.weight;
   Bytes message;
   algorithm_->advance(x, round, message);
-  const bool chained = algorithm_->remembers_neighbours();
+  const bool chained = memory_ != nullptr;
   check_ = gossip_check(chained ? check_ : 0, message);
   const auto frame =
       std::make_shared<const Bytes>(gossip_frame({GossipKind::kMessage, round_, check_}, message));
@@ -94,7 +104,7 @@ void GossipNode::on_frame(Rank from, Bytes frame) {
     case GossipKind::kGone: {
       Edge& edge = edges_[from];
       if (header.round != round_ || !open_ || edge.included >= round_) return;
-      if (algorithm_->remembers_neighbours()) {
+      if (memory_ != nullptr) {
         begin_anew();
       } else {
         leave_out(from);
@@ -103,7 +113,7 @@ void GossipNode::on_frame(Rank from, Bytes frame) {
       return;
     }
     case GossipKind::kWantState:
-      send(from, {GossipKind::kState, round_, check_}, std::as_bytes(algorithm_->own_estimate()));
+      send(from, {GossipKind::kState, round_, check_}, std::as_bytes(own_estimate()));
       return;
     case GossipKind::kState:
       state_came(from, header, payload);
@@ -161,7 +171,7 @@ bool GossipNode::apply(const Neighbour& from, Edge& edge) {
   edge.early.erase(found);
   const GossipHeader header = parse_gossip_header(frame);
   const auto payload = std::span<const std::byte>(frame).subspan(kGossipHeaderBytes);
-  const bool chained = algorithm_->remembers_neighbours();
+  const bool chained = memory_ != nullptr;
   const std::uint64_t check = gossip_check(chained ? edge.check : 0, payload);
   if (check != header.check || (chained && edge.included + 1 != round_)) {
     if (chained) {
@@ -226,7 +236,7 @@ void GossipNode::leave_out(Rank from) {
 
 bool GossipNode::on_lost(Rank peer) {
   if (lost_.contains(peer)) return false;
-  const bool remembers = algorithm_->remembers_neighbours();
+  const bool remembers = memory_ != nullptr;
   if (open_ && !remembers) leave_out(peer);
   lost_.insert(peer);
   edges_.erase(peer);
@@ -249,7 +259,7 @@ void GossipNode::on_returned(Rank peer) {
   COHORT_CHECK(!open_, "between rounds");
   lost_.erase(peer);
   edges_.erase(peer);
-  if (algorithm_->remembers_neighbours() && is_near(peer)) anew_ = true;
+  if (memory_ != nullptr && is_near(peer)) anew_ = true;
 }
 
 bool GossipNode::is_near(Rank peer) const {
@@ -282,10 +292,10 @@ void GossipNode::begin_anew() {
 void GossipNode::state_came(Rank from, const GossipHeader& header,
                             std::span<const std::byte> payload) {
   if (!rebuilding_) return;
-  if (payload.size() != algorithm_->own_estimate().size_bytes()) {
+  if (payload.size() != own_estimate().size_bytes()) {
     throw PeerError("rank " + std::to_string(from) + " sent an estimate of " +
                     std::to_string(payload.size()) + " bytes instead of " +
-                    std::to_string(algorithm_->own_estimate().size_bytes()));
+                    std::to_string(own_estimate().size_bytes()));
   }
   Edge& edge = edges_[from];
   edge.included = header.round;
@@ -299,11 +309,11 @@ void GossipNode::try_rebuild() {
   for (const Neighbour& neighbour : neighbours_) {
     if (!states_.contains(neighbour.rank)) return;
   }
-  algorithm_->forget_neighbours();
-  std::vector<float> estimate(algorithm_->own_estimate().size());
+  memory_->forget_neighbours();
+  std::vector<float> estimate(own_estimate().size());
   for (const Neighbour& neighbour : neighbours_) {
     std::memcpy(estimate.data(), states_[neighbour.rank].data(), states_[neighbour.rank].size());
-    algorithm_->take_estimate(neighbour, estimate);
+    memory_->take_estimate(neighbour, estimate);
   }
   rebuilding_ = false;
   states_.clear();
@@ -318,7 +328,7 @@ std::vector<GossipNode::Outgoing> GossipNode::take_outgoing() {
 std::vector<std::pair<std::string, std::int64_t>> GossipNode::numbers() const {
   std::vector<std::pair<std::string, std::int64_t>> all = {
       {"round", static_cast<std::int64_t>(round_)}, {"check", static_cast<std::int64_t>(check_)}};
-  if (!algorithm_->remembers_neighbours()) return all;
+  if (memory_ == nullptr) return all;
   // Those lost are there again when a run goes on.
   all.emplace_back(kAnew, anew_ || !lost_.empty() ? 1 : 0);
   for (const Neighbour& neighbour : topology_->neighbours(rank_, 0)) {

@@ -52,6 +52,8 @@ class GossipNode {
              std::unique_ptr<GossipAlgorithm> algorithm);
 
   const GossipAlgorithm& algorithm() const { return *algorithm_; }
+  // Empty where the algorithm remembers nothing of its neighbours.
+  std::span<const float> own_estimate() const;
 
   void start(std::span<const float> x) { algorithm_->start(x); }
   // Instead: the others have had `rounds` rounds. Begins in the place of a rank with these
@@ -110,6 +112,7 @@ class GossipNode {
   Rank rank_;
   std::shared_ptr<const Topology> topology_;
   std::unique_ptr<GossipAlgorithm> algorithm_;
+  NeighbourMemory* memory_;            // the algorithm's; null: none
   std::uint64_t round_ = 0;            // that was begun last
   std::uint64_t check_ = 0;            // of this rank's messages
   bool open_ = false;                  // the round is under way

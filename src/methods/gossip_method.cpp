@@ -97,7 +97,7 @@ class Gossip final : public UpdateMethod {
   // drawn away by all the others.
   void visit_entry(StateVisitor& visitor) override {
     exchange_->between_rounds([&](GossipNode& node) {
-      const auto own = node.algorithm().own_estimate();
+      const auto own = node.own_estimate();
       entry_.assign(own.begin(), own.end());
     });
     if (entry_.empty()) return;

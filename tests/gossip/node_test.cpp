@@ -158,7 +158,7 @@ TEST(Node, ANeighbourThatComesBackIsOneOfThemAgain) {
     // It begins with the first one's model, as one that has just been started.
     world.make_again(3);
     world.x[3] = world.x[0];
-    const auto estimate = world.nodes[0]->algorithm().own_estimate();
+    const auto estimate = world.nodes[0]->own_estimate();
     world.nodes[3]->enter(6, world.x[3], estimate);
     world.alive[3] = true;
     for (std::size_t i = 0; i < world.nodes.size(); ++i) {
