@@ -85,7 +85,7 @@ RunConfig bench_defaults() {
   defaults.data = "synthetic";
   defaults.lr = 0.01;
   defaults.weight_decay = 1e-4;
-  defaults.check_replicas = 0;
+  set_setting(defaults, "check-replicas", std::int64_t{0});
   return defaults;
 }
 

@@ -40,8 +40,6 @@ struct RunConfig {
   std::string bucket = "25";
   double first_bucket = 1;
   std::string batch_norm = "rank-0";
-  std::int64_t average_every = 0;
-  std::int64_t check_replicas = 100;
   double peer_timeout = 600;
 
   // Parameter servers
@@ -57,9 +55,6 @@ struct RunConfig {
 
   // Swamp
   std::string swamp_server = "validated";
-  std::int64_t free_trial_steps = 10;
-  double pull_probability = 0.5;
-  double crossover_probability = 0;
   std::int64_t validation_size = 1000;
   double swamp_hysteresis = 1;
   std::int64_t check_samples = 320;
@@ -75,12 +70,6 @@ struct RunConfig {
   std::string consensus_stepsize = "auto";
   std::string estimates_start = "model";
   bool overlap = true;
-  std::int64_t power_rank = 4;
-  bool majority_vote = false;
-  bool mask_momentum = true;
-  double clip_tensor = 0;
-  double compress_warmup_epochs = 0;
-  std::vector<double> compress_warmup_values = {0.75, 0.9375, 0.984375, 0.996, 0.999};
 
   // The network
   std::string job;

@@ -140,12 +140,15 @@ class ChocoTranslator {
     }
     if (uses("consensus-stepsize")) set_stepsize();
     if (uses("estimates-start")) config().estimates_start = flags_.text("estimates_start");
-    if (uses("majority-vote")) config().majority_vote = flags_.truth("majority_vote");
+    if (uses("majority-vote")) set("majority-vote", flags_.truth("majority_vote"));
     if (flags_.given("local_step") && uses("average-every")) {
-      config().average_every = flags_.whole("local_step", 1, kMaxFlag);
+      set("average-every", flags_.whole("local_step", 1, kMaxFlag));
     }
   }
 
+  void set(const char* setting, SettingValue value) {
+    set_setting(config(), setting, std::move(value));
+  }
   bool uses(const char* setting) { return cohort::uses(config().method, setting); }
 
   // Whether all workers send each other compressed gradients, whatever the graph.
@@ -227,11 +230,11 @@ class ChocoTranslator {
   }
 
   void set_dgc() {
-    config().mask_momentum = flags_.truth("mask_momentum");
+    set("mask-momentum", flags_.truth("mask_momentum"));
     const std::int64_t epochs = flags_.whole("compress_warmup_epochs", 0, kMaxFlag);
     if (epochs == 0) return;
-    config().compress_warmup_epochs = static_cast<double>(epochs);
-    config().compress_warmup_values = flags_.numbers("compress_warmup_values");
+    set("compress-warmup-epochs", static_cast<double>(epochs));
+    set("compress-warmup-values", flags_.numbers("compress_warmup_values"));
   }
 
   void set_data() {
@@ -340,7 +343,11 @@ class ChocoTranslator {
       throw ConfigError("--clip_grad True needs --clip_grad_val: the longest gradient");
     }
     const double longest = flags_.number("clip_grad_val", 1e-30, 1e30);
-    (uses("clip-tensor") ? config().clip_tensor : config().clip_norm) = longest;
+    if (uses("clip-tensor")) {
+      set("clip-tensor", longest);
+    } else {
+      config().clip_norm = longest;
+    }
   }
 
   void set_evaluation() {

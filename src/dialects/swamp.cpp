@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "methods/settings.h"
 
 namespace cohort {
 namespace {
@@ -87,9 +88,9 @@ RunConfig translate(const SwampFlags& flags) {
     config.schedule = "multi-step";
     config.lr_milestones = {10, 20, 30};
   }
-  config.free_trial_steps = flags.free_trial_steps;
-  config.pull_probability = flags.pull_probability;
-  config.crossover_probability = flags.crossover_probability;
+  set_setting(config, "free-trial-steps", flags.free_trial_steps);
+  set_setting(config, "pull-probability", flags.pull_probability);
+  set_setting(config, "crossover-probability", flags.crossover_probability);
   if (!flags.swamp_server.empty()) config.swamp_server = flags.swamp_server;
   if (config.swamp_server == "validated") {
     config.validation_size = flags.validation_size;

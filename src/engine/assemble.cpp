@@ -291,20 +291,10 @@ MethodOptions method_options(const RunConfig& config, const Membership& member) 
   options.buckets = bucket_sizes(config);
   options.tune_buckets = config.bucket == "auto";
   options.statistics = statistics_policy(config.batch_norm);
-  options.average_every = steps_between_exchanges(config);
   options.messages = member.messages.get();
   options.gossip = gossip_settings(config);
-  options.sparsity_warmup = {config.compress_warmup_epochs, config.compress_warmup_values};
-  options.mask_momentum = config.mask_momentum;
-  options.clip_tensor = config.clip_tensor;
-  options.majority_vote = config.majority_vote;
-  options.power_rank = config.power_rank;
-  options.swamp = {.free_trial_steps = config.free_trial_steps,
-                   .pull_probability = config.pull_probability,
-                   .crossover_probability = config.crossover_probability,
-                   .seed = static_cast<Seed>(config.seed)};
   options.own = config.own;
-  options.compare_every = config.check_replicas;
+  options.seed = static_cast<Seed>(config.seed);
   options.patience = patience(config);
   return options;
 }

@@ -15,7 +15,8 @@ namespace {
 
 class AllReduce final : public UpdateMethod {
  public:
-  explicit AllReduce(const MethodOptions& options) : options_(options) {}
+  explicit AllReduce(const MethodOptions& options)
+      : options_(options), every_(steps_between_exchanges(options.own)) {}
 
   void start(Replica& replica) override {
     if (alone()) return;
@@ -55,7 +56,7 @@ class AllReduce final : public UpdateMethod {
     if (local_steps()) {
       replica.apply_gradients(info.lr);
       averaged_ = false;
-      if ((info.step + 1) % options_.average_every == 0) average(replica);
+      if ((info.step + 1) % every_ == 0) average(replica);
     } else {
       COHORT_CHECK(next_ == order_.size(), "all gradients of a step are ready");
       options_.doing(Phase::kExchanging);
@@ -64,10 +65,7 @@ class AllReduce final : public UpdateMethod {
       replica.apply_gradients(info.lr, 1.0 / options_.size);
       begin_next_step();
     }
-    const bool equal = !local_steps() || averaged_;
-    if (equal && options_.compare_every > 0 && (info.step + 1) % options_.compare_every == 0) {
-      compare_replicas(replica, *options_.control, info.step, deadline());
-    }
+    if (!local_steps() || averaged_) compare_when_due(replica, options_, info.step);
   }
 
   void materialize(Replica& replica) override {
@@ -83,7 +81,7 @@ class AllReduce final : public UpdateMethod {
  private:
   // A single rank on a GPU goes the whole way all the same: it costs next to nothing there.
   bool alone() const { return options_.size == 1 && !options_.gradients_on_device; }
-  bool local_steps() const { return options_.average_every > 1; }
+  bool local_steps() const { return every_ > 1; }
   Deadline deadline() const { return deadline_in(options_.patience); }
 
   // Buckets of the wanted size, sent in the order in which rank 0 saw the segments arrive; in the
@@ -145,6 +143,7 @@ class AllReduce final : public UpdateMethod {
   }
 
   MethodOptions options_;
+  const Step every_;             // steps between exchanges
   std::vector<Range> segments_;  // with their padding: they tile the arena
   std::vector<Range> buckets_;
   std::vector<int> order_;             // in which buckets are sent

@@ -5,21 +5,98 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <utility>
 
+#include "compressors/registry.h"
+#include "config/fields.h"
+#include "config/own_settings.h"
 #include "core/error.h"
 #include "methods/error_feedback.h"
 #include "methods/flat_arena.h"
 #include "methods/group_codec.h"
 #include "methods/replica_comparison.h"
+#include "methods/shared_settings.h"
 #include "methods/statistics.h"
 
 namespace cohort {
 namespace {
 
-using MakeCodec = std::unique_ptr<GroupCodec> (*)(const MethodOptions&, const Replica&,
-                                                  const std::vector<Range>&);
+struct SignSgdSettings {
+  bool majority_vote = false;
+};
+
+const OwnSettings<SignSgdSettings>& sign_sgd_settings() {
+  static const OwnSettings<SignSgdSettings> table(
+      setting_group::kGossip, {{"majority-vote", &SignSgdSettings::majority_vote,
+                                "sign-sgd: the sign of the signs' sum instead of their mean"}});
+  return table;
+}
+
+struct DgcSettings {
+  bool mask_momentum = true;
+  double clip_tensor = 0;
+  double warmup_epochs = 0;
+  std::vector<double> warmup_values = {0.75, 0.9375, 0.984375, 0.996, 0.999};
+};
+
+const OwnSettings<DgcSettings>& dgc_settings() {
+  static const OwnSettings<DgcSettings> table(
+      setting_group::kGossip,
+      {{"mask-momentum", &DgcSettings::mask_momentum, "dgc: momentum of what was sent starts anew"},
+       {"clip-tensor", &DgcSettings::clip_tensor,
+        "dgc: longest gradient of a tensor over all workers; 0: no limit", 0, kAnyNumber},
+       {"compress-warmup-epochs", &DgcSettings::warmup_epochs,
+        "dgc: epochs in which the ratio climbs by --compress-warmup-values", 0, kMaxCount},
+       {"compress-warmup-values", &DgcSettings::warmup_values,
+        "dgc: the ratios of the warm-up, those up to --compress-ratio", 0, kAnyNumber}});
+  return table;
+}
+
+struct PowerSgdSettings {
+  std::int64_t rank = 4;
+};
+
+const OwnSettings<PowerSgdSettings>& power_sgd_settings() {
+  static const OwnSettings<PowerSgdSettings> table(
+      setting_group::kGossip,
+      {{"power-rank", &PowerSgdSettings::rank, "power-sgd: rank of the factors", 1, 1024}});
+  return table;
+}
+
+MethodTraits compressed_traits(std::vector<ConfigField> settings) {
+  settings.push_back(average_every_field());
+  settings.push_back(check_replicas_field());
+  return {.own_state = true, .settings = std::move(settings)};
+}
+
+bool takes(const RunConfig& config, const char* setting) {
+  return compressors().find(config.compressor).traits.takes(setting);
+}
+
+bool is_sparse(const RunConfig& config) { return takes(config, "compress-ratio"); }
+
+void check_dgc(const RunConfig& config) {
+  const DgcSettings own = dgc_settings().read(config.own);
+  refuse_idle(own.warmup_epochs == 0 && own.warmup_values != DgcSettings{}.warmup_values,
+              "compress-warmup-values", "--compress-warmup-epochs");
+  refuse_idle(own.warmup_epochs > 0 && !is_sparse(config), "compress-warmup-epochs",
+              "--compressor top-k or random-k");
+  if (!is_sparse(config) && !takes(config, "quantize-bits")) {
+    throw ConfigError("--method dgc takes --compressor top-k, random-k or qsgd, not " +
+                      config.compressor + "; for signs use --method ef-sign");
+  }
+}
+
+using MakeCodec =
+    std::function<std::unique_ptr<GroupCodec>(const Replica&, const std::vector<Range>&)>;
+
+// Of dgc alone.
+struct Corrections {
+  bool mask_momentum = false;  // of what was sent starts anew
+  double clip_tensor = 0;      // longest gradient of a tensor over all ranks; 0: no limit
+};
 
 std::size_t size_of(const std::vector<Range>& tensors) {
   return tensors.empty() ? 0 : static_cast<std::size_t>(tensors.back().end());
@@ -27,8 +104,11 @@ std::size_t size_of(const std::vector<Range>& tensors) {
 
 class Compressed final : public UpdateMethod {
  public:
-  Compressed(const MethodOptions& options, MakeCodec make_codec)
-      : options_(options), make_codec_(make_codec) {}
+  Compressed(const MethodOptions& options, MakeCodec make_codec, Corrections corrections = {})
+      : options_(options),
+        make_codec_(std::move(make_codec)),
+        corrections_(corrections),
+        every_(steps_between_exchanges(options.own)) {}
 
   void start(Replica& replica) override {
     if (alone()) return;
@@ -40,10 +120,10 @@ class Compressed final : public UpdateMethod {
     common_.assign(x.begin(), x.end());
     replica.keep_moves();
     step_.emplace(replica, replica.moves());
-    if (options_.average_every > 1) move_.resize(x.size());
+    if (every_ > 1) move_.resize(x.size());
     sent_.resize(x.size());
     mean_.resize(x.size());
-    codec_ = make_codec_(options_, replica, parameters_->tensors());
+    codec_ = make_codec_(replica, parameters_->tensors());
   }
 
   StepKind before_step(Replica&) override { return StepKind::kTrain; }
@@ -56,7 +136,7 @@ class Compressed final : public UpdateMethod {
     step_->from_device();
     const std::span<const float> step = step_->values();
     for (std::size_t i = 0; i < move_.size(); ++i) move_[i] += step[i];
-    if ((info.step + 1) % options_.average_every != 0) return;
+    if ((info.step + 1) % every_ != 0) return;
     options_.doing(Phase::kExchanging);
     codec_->exchange(move_.empty() ? step : std::span<const float>(move_), info, sent_, mean_);
     std::fill(move_.begin(), move_.end(), 0.0F);
@@ -68,9 +148,7 @@ class Compressed final : public UpdateMethod {
     }
     parameters_->to_device();
     mask_momentum(replica);
-    if (options_.compare_every > 0 && (info.step + 1) % options_.compare_every == 0) {
-      compare_replicas(replica, *options_.control, info.step, deadline());
-    }
+    compare_when_due(replica, options_, info.step);
   }
 
   void materialize(Replica& replica) override {
@@ -98,9 +176,9 @@ class Compressed final : public UpdateMethod {
 
   // The gradients of n ranks are about sqrt(n) times as long as their mean.
   void clip(Replica& replica) const {
-    if (options_.clip_tensor <= 0) return;
+    if (corrections_.clip_tensor <= 0) return;
     const c10::NoGradGuard no_grad;
-    const double most = options_.clip_tensor / std::sqrt(static_cast<double>(options_.size));
+    const double most = corrections_.clip_tensor / std::sqrt(static_cast<double>(options_.size));
     for (const Replica::Segment& segment : replica.segments()) {
       const at::Tensor part =
           replica.gradients().narrow(0, segment.range.begin, segment.range.size);
@@ -110,7 +188,7 @@ class Compressed final : public UpdateMethod {
   }
 
   void mask_momentum(Replica& replica) {
-    if (!options_.mask_momentum || replica.slots().empty()) return;
+    if (!corrections_.mask_momentum || replica.slots().empty()) return;
     const c10::NoGradGuard no_grad;
     for (std::size_t i = 0; i < parameters_->tensors().size(); ++i) {
       const Range& range = parameters_->tensors()[i];
@@ -126,6 +204,8 @@ class Compressed final : public UpdateMethod {
 
   MethodOptions options_;
   MakeCodec make_codec_;
+  const Corrections corrections_;
+  const Step every_;  // steps between exchanges
   std::optional<FlatArena> parameters_;
   std::optional<FlatArena> step_;  // the latest
   std::vector<float> common_;      // what all ranks have
@@ -138,43 +218,51 @@ class Compressed final : public UpdateMethod {
 }  // namespace
 
 std::unique_ptr<UpdateMethod> make_ef_sign(const MethodOptions& options) {
-  MethodOptions own = options;
-  own.mask_momentum = false;
-  own.sparsity_warmup = {};
   return std::make_unique<Compressed>(
-      own, [](const MethodOptions& o, const Replica&, const std::vector<Range>& tensors) {
-        return feed_errors_back(make_mean_codec(o, tensors, "sign"), size_of(tensors));
+      options, [options](const Replica&, const std::vector<Range>& tensors) {
+        return feed_errors_back(make_mean_codec(options, tensors, "sign"), size_of(tensors));
       });
 }
 
 std::unique_ptr<UpdateMethod> make_sign_sgd(const MethodOptions& options) {
-  MethodOptions own = options;
-  own.mask_momentum = false;
-  return std::make_unique<Compressed>(
-      own, [](const MethodOptions& o, const Replica&, const std::vector<Range>&) {
-        return make_vote_codec(o);
-      });
+  return std::make_unique<Compressed>(options, [options](const Replica&, const auto&) {
+    return make_vote_codec(options, sign_sgd_settings().read(options.own).majority_vote);
+  });
 }
 
 std::unique_ptr<UpdateMethod> make_dgc(const MethodOptions& options) {
-  MethodOptions own = options;
+  const DgcSettings own = dgc_settings().read(options.own);
   const PartTraits& compressor = compressors().find(options.gossip.compressor).traits;
-  own.mask_momentum = options.mask_momentum && compressor.takes("compress-ratio");
+  const bool forgets = compressor.takes("quantize-bits");
   return std::make_unique<Compressed>(
-      own, [](const MethodOptions& o, const Replica&, const std::vector<Range>& tensors) {
-        auto codec = make_mean_codec(o, tensors, o.gossip.compressor);
-        if (compressors().find(o.gossip.compressor).traits.takes("quantize-bits")) return codec;
-        return feed_errors_back(std::move(codec), size_of(tensors));
-      });
+      options,
+      [options, own, forgets](const Replica&, const std::vector<Range>& tensors) {
+        auto codec = make_mean_codec(options, tensors, options.gossip.compressor,
+                                     {own.warmup_epochs, own.warmup_values});
+        return forgets ? std::move(codec) : feed_errors_back(std::move(codec), size_of(tensors));
+      },
+      Corrections{own.mask_momentum && compressor.takes("compress-ratio"), own.clip_tensor});
 }
 
 std::unique_ptr<UpdateMethod> make_power_sgd(const MethodOptions& options) {
-  MethodOptions own = options;
-  own.mask_momentum = false;
-  return std::make_unique<Compressed>(
-      own, [](const MethodOptions& o, const Replica& replica, const std::vector<Range>& tensors) {
-        return feed_errors_back(make_power_codec(o, replica, tensors), size_of(tensors));
-      });
+  return std::make_unique<Compressed>(options, [options](const Replica& replica,
+                                                         const std::vector<Range>& tensors) {
+    const std::int64_t rank = power_sgd_settings().read(options.own).rank;
+    return feed_errors_back(make_power_codec(options, rank, replica, tensors), size_of(tensors));
+  });
+}
+
+MethodTraits ef_sign_traits() { return compressed_traits({}); }
+MethodTraits sign_sgd_traits() { return compressed_traits(sign_sgd_settings().fields()); }
+MethodTraits power_sgd_traits() { return compressed_traits(power_sgd_settings().fields()); }
+
+MethodTraits dgc_traits() {
+  std::vector<ConfigField> settings = dgc_settings().fields();
+  settings.insert(settings.begin(), compressor_field());
+  MethodTraits traits = compressed_traits(std::move(settings));
+  traits.feeds_back = is_sparse;
+  traits.check = check_dgc;
+  return traits;
 }
 
 }  // namespace cohort

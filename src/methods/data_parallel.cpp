@@ -29,9 +29,7 @@ class DataParallel final : public UpdateMethod {
       return;
     }
     // Before they change: what the gradients were computed with.
-    if (options_.compare_every > 0 && (info.step + 1) % options_.compare_every == 0) {
-      compare_replicas(replica, *options_.control, info.step, deadline());
-    }
+    compare_when_due(replica, options_, info.step);
     if (options_.arrivals != nullptr) options_.arrivals->arrived();
     options_.doing(Phase::kExchanging);
     sum_over_ranks(*options_.gradients, options_.gradients_on_device, replica.gradients(),

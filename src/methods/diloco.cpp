@@ -6,6 +6,8 @@
 namespace cohort {
 namespace {
 
+constexpr Step kDilocoRound = 500;
+
 struct DilocoSettings {
   double lr = 0.7;
   double momentum = 0.9;
@@ -36,11 +38,11 @@ std::unique_ptr<UpdateMethod> make_diloco(const MethodOptions& options) {
     state.momentum.mul_(own.momentum).add_(change);
     state.x.sub_(change, own.lr).sub_(state.momentum, own.lr * own.momentum);
   };
-  return make_local_rounds(options, {.outer = outer});
+  return make_local_rounds(options, {.outer = outer, .average_every = kDilocoRound});
 }
 
 MethodTraits diloco_traits() {
-  MethodTraits traits = local_rounds_traits(500, settings().fields());
+  MethodTraits traits = local_rounds_traits(kDilocoRound, settings().fields());
   traits.adapt = choose_adamw;
   return traits;
 }

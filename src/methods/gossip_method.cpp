@@ -9,6 +9,7 @@
 #include "methods/flat_arena.h"
 #include "methods/gossip_exchange.h"
 #include "methods/replica_comparison.h"
+#include "methods/shared_settings.h"
 #include "methods/statistics.h"
 
 namespace cohort {
@@ -16,7 +17,8 @@ namespace {
 
 class Gossip final : public UpdateMethod {
  public:
-  explicit Gossip(const MethodOptions& options) : options_(options) {}
+  explicit Gossip(const MethodOptions& options)
+      : options_(options), every_(steps_between_exchanges(options.own)) {}
 
   void start(Replica& replica) override {
     if (alone()) return;
@@ -39,7 +41,7 @@ class Gossip final : public UpdateMethod {
 
   void update(Replica& replica, const StepInfo& info) override {
     replica.apply_gradients(info.lr);
-    if (alone() || (info.step + 1) % options_.average_every != 0) return;
+    if (alone() || (info.step + 1) % every_ != 0) return;
     end_round();
     parameters_->from_device();
     check_finite(replica, info.step);
@@ -87,8 +89,7 @@ class Gossip final : public UpdateMethod {
   void enter(Replica&, Step step) override {
     parameters_->from_device();
     exchange_->between_rounds([&](GossipNode& node) {
-      node.enter(static_cast<std::uint64_t>(step / options_.average_every), parameters_->values(),
-                 entry_);
+      node.enter(static_cast<std::uint64_t>(step / every_), parameters_->values(), entry_);
     });
     exchange_->hear();
   }
@@ -130,6 +131,7 @@ class Gossip final : public UpdateMethod {
   }
 
   MethodOptions options_;
+  const Step every_;  // steps between rounds
   std::optional<FlatArena> parameters_;
   std::unique_ptr<GossipNode> node_;
   std::vector<float> entry_;  // the estimate of rank 0 that a newcomer begins with

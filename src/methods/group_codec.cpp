@@ -12,8 +12,12 @@ namespace {
 
 class MeanCodec : public GroupCodec {
  public:
-  MeanCodec(const MethodOptions& options, std::vector<Range> tensors, std::string compressor)
-      : options_(options), tensors_(std::move(tensors)), compressor_(std::move(compressor)) {}
+  MeanCodec(const MethodOptions& options, std::vector<Range> tensors, std::string compressor,
+            SparsityWarmup warmup)
+      : options_(options),
+        tensors_(std::move(tensors)),
+        compressor_(std::move(compressor)),
+        warmup_(std::move(warmup)) {}
 
   void exchange(std::span<const float> move, const StepInfo& info, std::span<float> sent,
                 std::span<float> mean) override {
@@ -34,16 +38,15 @@ class MeanCodec : public GroupCodec {
  private:
   // Of the warm-up values those below the final one, evenly over its epochs (Lin et al. 2018).
   double ratio_at(const StepInfo& info) const {
-    const SparsityWarmup& warmup = options_.sparsity_warmup;
     const double last = options_.gossip.compression.ratio;
-    if (warmup.epochs <= 0 || info.epoch >= warmup.epochs) return last;
+    if (warmup_.epochs <= 0 || info.epoch >= warmup_.epochs) return last;
     std::vector<double> values;
-    for (const double value : warmup.ratios) {
+    for (const double value : warmup_.ratios) {
       if (value <= last) values.push_back(value);
     }
     if (values.empty()) return last;
     const auto place =
-        static_cast<std::size_t>(info.epoch / warmup.epochs * static_cast<double>(values.size()));
+        static_cast<std::size_t>(info.epoch / warmup_.epochs * static_cast<double>(values.size()));
     return values[std::min(place, values.size() - 1)];
   }
 
@@ -58,6 +61,7 @@ class MeanCodec : public GroupCodec {
   MethodOptions options_;
   std::vector<Range> tensors_;
   std::string compressor_;
+  const SparsityWarmup warmup_;
   std::unique_ptr<ModelCodec> codec_;
   double ratio_ = -1;
   Bytes wire_;
@@ -65,7 +69,7 @@ class MeanCodec : public GroupCodec {
 
 class VoteCodec final : public GroupCodec {
  public:
-  explicit VoteCodec(const MethodOptions& options) : options_(options) {}
+  VoteCodec(const MethodOptions& options, bool majority) : options_(options), majority_(majority) {}
 
   void exchange(std::span<const float> move, const StepInfo& info, std::span<float> sent,
                 std::span<float> mean) override {
@@ -83,7 +87,7 @@ class VoteCodec final : public GroupCodec {
     }
     const auto lr = static_cast<float>(info.lr);
     const float share = lr / static_cast<float>(options_.size);
-    for (float& value : mean) value = options_.majority_vote ? lr * sign(value) : share * value;
+    for (float& value : mean) value = majority_ ? lr * sign(value) : share * value;
   }
 
   void visit_state(StateVisitor&) override {}
@@ -92,6 +96,7 @@ class VoteCodec final : public GroupCodec {
   static float sign(float value) { return value > 0 ? 1.0F : value < 0 ? -1.0F : 0.0F; }
 
   MethodOptions options_;
+  const bool majority_;
   Bytes wire_;
 };
 
@@ -99,12 +104,13 @@ class VoteCodec final : public GroupCodec {
 
 std::unique_ptr<GroupCodec> make_mean_codec(const MethodOptions& options,
                                             const std::vector<Range>& tensors,
-                                            const std::string& compressor) {
-  return std::make_unique<MeanCodec>(options, tensors, compressor);
+                                            const std::string& compressor,
+                                            const SparsityWarmup& warmup) {
+  return std::make_unique<MeanCodec>(options, tensors, compressor, warmup);
 }
 
-std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options) {
-  return std::make_unique<VoteCodec>(options);
+std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options, bool majority) {
+  return std::make_unique<VoteCodec>(options, majority);
 }
 
 }  // namespace cohort

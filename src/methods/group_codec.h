@@ -12,6 +12,12 @@
 
 namespace cohort {
 
+// Of dgc: the shares dropped climb to the final one.
+struct SparsityWarmup {
+  double epochs = 0;
+  std::vector<double> ratios = {};
+};
+
 class GroupCodec {
  public:
   virtual ~GroupCodec() = default;
@@ -27,14 +33,16 @@ class GroupCodec {
 // Compressed vectors go to everybody, who takes their mean.
 std::unique_ptr<GroupCodec> make_mean_codec(const MethodOptions& options,
                                             const std::vector<Range>& tensors,
-                                            const std::string& compressor);
+                                            const std::string& compressor,
+                                            const SparsityWarmup& warmup = {});
 
-// Signs go to everybody; the mean of them, or with a vote their majority, times the learning rate.
+// Signs go to everybody; the mean of them, or with `majority` theirs, times the learning rate.
 // The sign of 0 is 0: `sent` has -1, 0 and 1.
-std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options);
+std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options, bool majority);
 
-// Low-rank factors of the matrices are summed; vectors whole.
-std::unique_ptr<GroupCodec> make_power_codec(const MethodOptions& options, const Replica& replica,
+// Factors of the matrices, of rank at most `rank`, are summed; vectors whole.
+std::unique_ptr<GroupCodec> make_power_codec(const MethodOptions& options, std::int64_t rank,
+                                             const Replica& replica,
                                              const std::vector<Range>& tensors);
 
 }  // namespace cohort

@@ -16,7 +16,9 @@ namespace {
 class LocalRounds final : public UpdateMethod {
  public:
   LocalRounds(const MethodOptions& options, LocalRoundsOptions rounds)
-      : options_(options), rounds_(std::move(rounds)) {}
+      : options_(options),
+        rounds_(std::move(rounds)),
+        every_(steps_between_exchanges(options.own, rounds_.average_every)) {}
 
   void start(Replica& replica) override {
     if (alone()) return;
@@ -31,7 +33,7 @@ class LocalRounds final : public UpdateMethod {
 
   void update(Replica& replica, const StepInfo& info) override {
     replica.apply_gradients(info.lr);
-    if (alone() || (info.step + 1) % options_.average_every != 0) return;
+    if (alone() || (info.step + 1) % every_ != 0) return;
     const c10::NoGradGuard no_grad;
     options_.doing(Phase::kExchanging);
     average(replica.parameters());
@@ -44,9 +46,7 @@ class LocalRounds final : public UpdateMethod {
     }
     rounds_.outer(outer_, outer_.x.sub(replica.parameters()), info.lr);
     replica.parameters().copy_(outer_.x);
-    if (options_.compare_every > 0 && (info.step + 1) % options_.compare_every == 0) {
-      compare_replicas(replica, *options_.control, info.step, deadline());
-    }
+    compare_when_due(replica, options_, info.step);
   }
 
   void materialize(Replica& replica) override {
@@ -72,6 +72,7 @@ class LocalRounds final : public UpdateMethod {
 
   MethodOptions options_;
   LocalRoundsOptions rounds_;
+  const Step every_;  // steps of a round
   OuterState outer_;  // undefined before start() and alone
 };
 

@@ -29,6 +29,7 @@ struct OuterState {
 struct LocalRoundsOptions {
   // `change` is d, `lr` the rate of the round's last step. Changes the state's elements in place.
   std::function<void(const OuterState& state, const at::Tensor& change, double lr)> outer;
+  Step average_every;  // of a round, where the user names none
   // What a round leaves of the optimizer's own state.
   enum class Slots { kKept, kAveraged, kZeroed } slots = Slots::kKept;
 };
@@ -36,7 +37,7 @@ struct LocalRoundsOptions {
 std::unique_ptr<UpdateMethod> make_local_rounds(const MethodOptions& options,
                                                 LocalRoundsOptions rounds);
 
-// Of such a method with settings of its own. `average_every`: where the user names none.
+// Of such a method with settings of its own. `average_every`: as in its options.
 MethodTraits local_rounds_traits(std::int64_t average_every, std::vector<ConfigField> own);
 
 }  // namespace cohort

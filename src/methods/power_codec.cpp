@@ -46,14 +46,15 @@ void orthogonalise(const at::Tensor& matrix) {
 
 class PowerCodec final : public GroupCodec {
  public:
-  PowerCodec(const MethodOptions& options, const Replica& replica, std::vector<Range> tensors)
+  PowerCodec(const MethodOptions& options, std::int64_t most, const Replica& replica,
+             const std::vector<Range>& tensors)
       : options_(options) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const Range& range = tensors[i];
       const std::int64_t rows =
           replica.segments()[i].shape.empty() ? 1 : replica.segments()[i].shape.front();
       const std::int64_t columns = rows == 0 ? 0 : range.size / rows;
-      const std::int64_t rank = std::min({options.power_rank, rows, columns});
+      const std::int64_t rank = std::min({most, rows, columns});
       // Factors that are longer than the matrix save nothing.
       if (rank * (rows + columns) >= range.size) {
         whole_.push_back(range);
@@ -158,9 +159,10 @@ class PowerCodec final : public GroupCodec {
 
 }  // namespace
 
-std::unique_ptr<GroupCodec> make_power_codec(const MethodOptions& options, const Replica& replica,
+std::unique_ptr<GroupCodec> make_power_codec(const MethodOptions& options, std::int64_t rank,
+                                             const Replica& replica,
                                              const std::vector<Range>& tensors) {
-  return std::make_unique<PowerCodec>(options, replica, tensors);
+  return std::make_unique<PowerCodec>(options, rank, replica, tensors);
 }
 
 }  // namespace cohort

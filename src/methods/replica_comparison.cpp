@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "methods/bucket_exchange.h"
+#include "methods/shared_settings.h"
 
 namespace cohort {
 namespace {
@@ -107,6 +108,12 @@ void compare_replicas(const Replica& replica, Collectives& collectives, Step ste
                  std::to_string(odd) + " differs, first in " + where +
                  ". Memory of that machine may be faulty; go on from the last checkpoint with "
                  "--resume");
+}
+
+void compare_when_due(const Replica& replica, const MethodOptions& options, Step step) {
+  const Step every = steps_between_comparisons(options.own);
+  if (every == 0 || (step + 1) % every != 0) return;
+  compare_replicas(replica, *options.control, step, deadline_in(options.patience));
 }
 
 void require_same_model(const Replica& replica, Collectives& collectives, Deadline deadline) {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "collectives/collectives.h"
-#include "methods/replica.h"
+#include "methods/update_method.h"
 
 namespace cohort {
 
@@ -14,6 +14,9 @@ namespace cohort {
 // the first tensor that differs; on all ranks alike.
 void compare_replicas(const Replica& replica, Collectives& collectives, Step step,
                       Deadline deadline);
+
+// The same where --check-replicas has it after this step.
+void compare_when_due(const Replica& replica, const MethodOptions& options, Step step);
 
 // Names, shapes and places of all tensors: what replicas must share to exchange anything. Throws
 // ConfigError on all ranks when one has another model.

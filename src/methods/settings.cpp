@@ -7,6 +7,7 @@
 #include "config/fields.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "methods/shared_settings.h"
 #include "methods/update_method.h"
 #include "topology/registry.h"
 
@@ -158,7 +159,14 @@ std::vector<std::string> unused_settings(const RunConfig& config) {
 }
 
 std::int64_t steps_between_exchanges(const RunConfig& config) {
-  return config.average_every > 0 ? config.average_every : traits_of(config.method).average_every;
+  return steps_between_exchanges(config.own, traits_of(config.method).average_every);
+}
+
+void set_setting(RunConfig& config, const std::string& name, SettingValue value) {
+  for (const ConfigField& field : config_fields()) {
+    if (field.name == name) return set_value(config, field, std::move(value));
+  }
+  COHORT_CHECK(false, "no setting " + name);
 }
 
 RunConfig with_method(RunConfig config, const std::string& method) {

@@ -22,6 +22,10 @@ nlohmann::json to_json(const RunConfig& config);
 std::vector<std::string> merge_json(RunConfig& config, std::string_view text,
                                     const std::string& source);
 
+// For those without a member in RunConfig. Throws ConfigError when the value is not permitted; it
+// has the type of the default.
+void set_setting(RunConfig& config, const std::string& name, SettingValue value);
+
 // The methods that list the setting; empty: it is a common one.
 std::vector<std::string> methods_with(const std::string& setting);
 // Whether the setting does something with the method.

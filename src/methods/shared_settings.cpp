@@ -1,29 +1,44 @@
 #include "methods/shared_settings.h"
 
 #include "config/fields.h"
+#include "config/own_settings.h"
 
 namespace cohort {
+namespace {
 
-ConfigField average_every_field() {
-  return {"average-every",
-          setting_group::kWorkers,
-          &RunConfig::average_every,
-          "steps that workers take alone between exchanges; 0: the method's own number",
-          0,
-          1e9,
-          {},
-          "1"};
+// Of methods whose workers keep in step.
+struct PaceSettings {
+  Step average_every = 0;
+  Step check_replicas = 100;
+};
+
+const OwnSettings<PaceSettings>& pace_settings() {
+  static const OwnSettings<PaceSettings> table(
+      setting_group::kWorkers,
+      {{"average-every", &PaceSettings::average_every,
+        "steps that workers take alone between exchanges; 0: the method's own number", 0, 1e9},
+       {"check-replicas", &PaceSettings::check_replicas,
+        "steps between comparisons of the replicas' hashes; 0: never", 0, 1e9}});
+  return table;
 }
 
-ConfigField check_replicas_field() {
-  return {"check-replicas",
-          setting_group::kWorkers,
-          &RunConfig::check_replicas,
-          "steps between comparisons of the replicas' hashes; 0: never",
-          0,
-          1e9,
-          {},
-          "0"};
+ConfigField with_off(ConfigField field, const char* off) {
+  field.off = off;
+  return field;
+}
+
+}  // namespace
+
+ConfigField average_every_field() { return with_off(pace_settings().fields().front(), "1"); }
+ConfigField check_replicas_field() { return with_off(pace_settings().fields().back(), "0"); }
+
+Step steps_between_exchanges(const SettingValues& own, Step usual) {
+  const Step chosen = pace_settings().read(own).average_every;
+  return chosen > 0 ? chosen : usual;
+}
+
+Step steps_between_comparisons(const SettingValues& own) {
+  return pace_settings().read(own).check_replicas;
 }
 
 ConfigField compressor_field() {

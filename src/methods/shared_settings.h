@@ -4,11 +4,16 @@
 #include <vector>
 
 #include "config/run_config.h"
+#include "core/types.h"
 
 namespace cohort {
 
 ConfigField average_every_field();
 ConfigField check_replicas_field();
+// What the two say. `usual`: the method's own number, where the user names none.
+Step steps_between_exchanges(const SettingValues& own, Step usual = 1);
+Step steps_between_comparisons(const SettingValues& own);  // 0: never
+
 // Which compressor; what it takes is listed by the compressors.
 ConfigField compressor_field();
 // Where the servers are, and which worker this one is.

@@ -6,6 +6,8 @@
 namespace cohort {
 namespace {
 
+constexpr Step kSlowMoRound = 12;
+
 struct SlowMoSettings {
   double momentum = 0.7;
   double lr = 1;
@@ -43,9 +45,10 @@ std::unique_ptr<UpdateMethod> make_slow_mo(const MethodOptions& options) {
     state.momentum.mul_(own.momentum);
     if (lr > 0) state.momentum.add_(change, 1 / lr);
   };
-  return make_local_rounds(options, {.outer = outer, .slots = slots_of(own.buffers)});
+  return make_local_rounds(
+      options, {.outer = outer, .average_every = kSlowMoRound, .slots = slots_of(own.buffers)});
 }
 
-MethodTraits slow_mo_traits() { return local_rounds_traits(12, settings().fields()); }
+MethodTraits slow_mo_traits() { return local_rounds_traits(kSlowMoRound, settings().fields()); }
 
 }  // namespace cohort

@@ -19,7 +19,8 @@ constexpr std::chrono::seconds kSwampLeaveTimeout{5};
 
 class Swamp final : public UpdateMethod {
  public:
-  explicit Swamp(const MethodOptions& options) : options_(options) {}
+  explicit Swamp(const MethodOptions& options)
+      : options_(options), trials_(swamp_trials().read(options.own)) {}
 
   ~Swamp() override {
     if (client_) client_->leave(deadline_in(kSwampLeaveTimeout));
@@ -55,14 +56,13 @@ class Swamp final : public UpdateMethod {
   }
 
   StepKind before_step(Replica&) override {
-    return client_ && trained_ >= options_.swamp.free_trial_steps ? StepKind::kProbe
-                                                                  : StepKind::kTrain;
+    return client_ && trained_ >= trials_.free_trial_steps ? StepKind::kProbe : StepKind::kTrain;
   }
 
   void gradients_ready(Replica&, Range) override {}
 
   void update(Replica& replica, const StepInfo& info) override {
-    if (!client_ || trained_ < options_.swamp.free_trial_steps) {
+    if (!client_ || trained_ < trials_.free_trial_steps) {
       replica.apply_gradients(info.lr);
       ++trained_;
       changed_ = true;
@@ -139,10 +139,10 @@ class Swamp final : public UpdateMethod {
 
   void pull_perhaps(Replica& replica, Step step) {
     RandomStream random(
-        derive_seed(options_.swamp.seed, "swamp",
+        derive_seed(options_.seed, "swamp",
                     {static_cast<std::uint64_t>(options_.rank), static_cast<std::uint64_t>(step)}));
-    const bool pulls = random.uniform() < options_.swamp.pull_probability;
-    const bool crosses = random.uniform() < options_.swamp.crossover_probability;
+    const bool pulls = random.uniform() < trials_.pull_probability;
+    const bool crosses = random.uniform() < trials_.crossover_probability;
     if (!pulls) return;
     options_.doing(Phase::kExchanging);
     const auto pulled = client_->pull(values_, version_, deadline());
@@ -162,6 +162,7 @@ class Swamp final : public UpdateMethod {
   }
 
   MethodOptions options_;
+  const SwampTrials trials_;
   bool trusts_verdicts_ = false;
   bool refusal_noted_ = false;
   std::int64_t trained_ = 0;  // batches since the last probe

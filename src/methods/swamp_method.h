@@ -16,10 +16,19 @@
 
 #include <memory>
 
+#include "config/own_settings.h"
 #include "methods/server_access.h"
 #include "methods/update_method.h"
 
 namespace cohort {
+
+// When a worker offers its model and when it takes another's.
+struct SwampTrials {
+  std::int64_t free_trial_steps = 10;
+  double pull_probability = 0.5;
+  double crossover_probability = 0;
+};
+const OwnSettings<SwampTrials>& swamp_trials();
 
 std::unique_ptr<UpdateMethod> make_swamp(const MethodOptions& options);
 MethodTraits swamp_traits();

@@ -15,27 +15,6 @@ std::vector<ConfigField> swamp_fields() {
        0,
        0,
        {"validated", "latest", "fifo"}},
-      {"free-trial-steps",
-       setting_group::kSwamp,
-       &RunConfig::free_trial_steps,
-       "batches that a worker trains on between probes",
-       1,
-       1e9,
-       {}},
-      {"pull-probability",
-       setting_group::kSwamp,
-       &RunConfig::pull_probability,
-       "of taking the best model after a probe that was not better",
-       0,
-       1,
-       {}},
-      {"crossover-probability",
-       setting_group::kSwamp,
-       &RunConfig::crossover_probability,
-       "that a pull takes the mean of both models instead",
-       0,
-       1,
-       {}},
       {"validation-size",
        setting_group::kSwamp,
        &RunConfig::validation_size,
@@ -58,6 +37,8 @@ std::vector<ConfigField> swamp_fields() {
        kMaxCount,
        {}},
   };
+  const std::vector<ConfigField> trials = swamp_trials().fields();
+  all.insert(all.begin() + 1, trials.begin(), trials.end());
   for (const ConfigField& field : server_place_fields()) all.push_back(field);
   return all;
 }
@@ -84,6 +65,17 @@ void check_swamp(const RunConfig& config) {
 }
 
 }  // namespace
+
+const OwnSettings<SwampTrials>& swamp_trials() {
+  static const OwnSettings<SwampTrials> table(
+      setting_group::kSwamp, {{"free-trial-steps", &SwampTrials::free_trial_steps,
+                               "batches that a worker trains on between probes", 1, 1e9},
+                              {"pull-probability", &SwampTrials::pull_probability,
+                               "of taking the best model after a probe that was not better", 0, 1},
+                              {"crossover-probability", &SwampTrials::crossover_probability,
+                               "that a pull takes the mean of both models instead", 0, 1}});
+  return table;
+}
 
 MethodTraits swamp_traits() {
   return {.models = MethodTraits::Models::kCompeting,

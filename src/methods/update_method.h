@@ -100,20 +100,6 @@ enum class StatisticsPolicy {
   kSynchronised,  // they never differ: the layers exchange them in every pass
 };
 
-// When a worker of --method swamp offers its model and when it takes another's.
-struct SwampTrials {
-  std::int64_t free_trial_steps = 10;
-  double pull_probability = 0;
-  double crossover_probability = 0;
-  Seed seed = 1;
-};
-
-// Of --method dgc: the shares dropped climb to the final one.
-struct SparsityWarmup {
-  double epochs = 0;
-  std::vector<double> ratios = {};
-};
-
 // What a method is built from. Everything pointed to outlives the method.
 struct MethodOptions {
   Rank rank = 0;
@@ -132,16 +118,9 @@ struct MethodOptions {
   BucketSizes buckets = {};
   bool tune_buckets = false;  // find buckets.bytes by measuring the first steps
   StatisticsPolicy statistics = StatisticsPolicy::kFirstRank;
-  Step average_every = 1;      // steps that each rank takes alone before the models are averaged
   GossipSettings gossip = {};  // of gossip; the compressor also of dgc
-  SparsityWarmup sparsity_warmup = {};
-  bool mask_momentum = false;   // dgc: of what was sent starts anew
-  double clip_tensor = 0;       // dgc: longest gradient of a tensor over all ranks; 0: no limit
-  bool majority_vote = false;   // sign-sgd
-  std::int64_t power_rank = 4;  // power-sgd
-  SwampTrials swamp = {};
-  SettingValues own = {};  // RunConfig::own: what the method declares and reads itself
-  Step compare_every = 0;  // steps between comparisons of the replicas; 0: never
+  SettingValues own = {};      // RunConfig::own: what the method declares and reads itself
+  Seed seed = 1;               // of the run
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a rank that is late
 
   void doing(Phase phase) const {

@@ -323,15 +323,13 @@ TEST(ChocoCompression, OfDgcWarmsUpAndClipsTensors) {
   const std::string dgc =
       "--optimizer dgc --n_mpi_process 4 --comm_op compress_top_k --compress_ratio 0.999 ";
   RunConfig config = config_of(dgc);
-  EXPECT_FALSE(config.mask_momentum);
-  EXPECT_EQ(config.compress_warmup_epochs, 0);
+  EXPECT_EQ(config.own, (SettingValues{{"mask-momentum", false}}));
   config = config_of(dgc +
                      "--mask_momentum t --compress_warmup_epochs 4 --clip_grad 1 "
                      "--clip_grad_val 0.4 --compress_warmup_values 0.5,0.75");
-  EXPECT_TRUE(config.mask_momentum);
-  EXPECT_EQ(config.compress_warmup_epochs, 4);
-  EXPECT_THAT(config.compress_warmup_values, ElementsAre(0.5, 0.75));
-  EXPECT_EQ(config.clip_tensor, 0.4);
+  EXPECT_EQ(config.own, (SettingValues{{"compress-warmup-epochs", 4.0},
+                                       {"compress-warmup-values", std::vector{0.5, 0.75}},
+                                       {"clip-tensor", 0.4}}));
   EXPECT_EQ(config.clip_norm, 0);
   EXPECT_EQ(config_of("--clip_grad True --clip_grad_val 2").clip_norm, 2);
   EXPECT_THAT(choco_refusal("--clip_grad True"), HasSubstr("--clip_grad_val"));
@@ -446,7 +444,8 @@ TEST(ChocoFlagsTable, RefusesWhatIsNotHereAndSaysWhy) {
 }
 
 TEST(ChocoFlagsTable, DoesWhatDidNothing) {
-  EXPECT_EQ(config_of("--local_step 4 --n_mpi_process 2").average_every, 4);
+  EXPECT_EQ(config_of("--local_step 4 --n_mpi_process 2").own,
+            (SettingValues{{"average-every", std::int64_t{4}}}));
   EXPECT_EQ(config_of("--eval_freq 5").eval_every, 5);
   const RunConfig adam = config_of("--optimizer adam --adam_beta_1 0.8 --adam_eps 1e-6");
   EXPECT_EQ(adam.optimizer, "adam");

@@ -31,9 +31,7 @@ TEST(SwampFlags, HaveTheDefaultsOfTheExperiment) {
   EXPECT_EQ(config.lr, 0.01);
   EXPECT_EQ(config.momentum, 0.5);
   EXPECT_EQ(config.weight_decay, 0);
-  EXPECT_EQ(config.free_trial_steps, 10);
-  EXPECT_EQ(config.pull_probability, 0);
-  EXPECT_EQ(config.crossover_probability, 0);
+  EXPECT_EQ(config.own, (SettingValues{{"pull-probability", 0.0}}));  // the others are ours too
   EXPECT_EQ(config.dump_every, 1);
   EXPECT_EQ(config.swamp_server, "validated");
   check_config(config);

@@ -9,6 +9,7 @@
 #include "collectives/shared_memory.h"
 #include "engine/small_training.h"
 #include "engine/worker.h"
+#include "methods/settings.h"
 #include "transport/in_process.h"
 
 namespace cohort::test {
@@ -50,7 +51,7 @@ inline RunConfig small_run(int workers, std::int64_t batch_of_all,
   config.eval_every = 0;
   config.eval_batch = 10;
   config.record_every = 10;
-  config.check_replicas = 5;
+  set_setting(config, "check-replicas", Step{5});
   config.peer_timeout = 60;
   config.first_bucket = 0.001;
   config.bucket = "0.005";

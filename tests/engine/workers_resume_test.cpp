@@ -64,7 +64,7 @@ TEST(ResumedWorkers, WithOwnModelsOrMemoriesGoOnExactly) {
     if (method == "dgc") config.compressor = "top-k";
     if (method == "sign-sgd") config.lr = 1e-4;
     // Step 8 is in the middle of three steps alone.
-    config.average_every = method == "choco" ? 2 : method == "ef-sign" ? 3 : 1;
+    set_setting(config, "average-every", Step{method == "choco" ? 2 : method == "ef-sign" ? 3 : 1});
     const RunResult straight = run_group(config);
     const TemporaryFolder folder;
     CheckpointStore store(folder.path(), 2);
@@ -103,7 +103,7 @@ TEST(ResumedWorkers, GoOnExactlyWhenTheyWereInterrupted) {
 
 TEST(ResumedLocalSteps, StopOnlyWhereTheModelsAreAveraged) {
   RunConfig config = small_run(3, 24);
-  config.average_every = 4;
+  set_setting(config, "average-every", Step{4});
   config.iterations = 22;
   config.checkpoint_every = 8;
   const RunResult straight = [&] {

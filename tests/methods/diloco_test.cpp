@@ -41,7 +41,7 @@ TEST(Diloco, SpeaksRarelyUnlessTold) {
   RunConfig config;
   config.method = "diloco";
   EXPECT_EQ(steps_between_exchanges(config), 500);
-  config.average_every = 20;
+  set_setting(config, "average-every", Step{20});
   EXPECT_EQ(steps_between_exchanges(config), 20);
 }
 

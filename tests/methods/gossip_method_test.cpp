@@ -41,10 +41,10 @@ std::vector<at::Tensor> train(const Plan& run) {
     options.gossip.compression.ratio = run.ratio;
     options.gossip.stepsize = run.stepsize;
     options.gossip.overlap = run.overlap;
-    options.average_every = run.every;
-    options.compare_every = 1;
-    options.power_rank = run.power_rank;
-    if (traits_of(run.method).models == MethodTraits::Models::kAveraged) options.compare_every = 0;
+    options.own = {{"average-every", run.every},
+                   {"check-replicas", Step{1}},
+                   {"power-rank", run.power_rank},
+                   {"mask-momentum", false}};
     const auto method = methods().make(run.method, options);
     struct Leaving {  // as the engine does when a rank fails
       ~Leaving() {
@@ -218,7 +218,7 @@ struct SmallSteps {
       MethodOptions options = channels.options(rank);
       options.gossip.compressor = "top-k";
       options.gossip.compression.ratio = 0.5;
-      options.average_every = 1;
+      options.own["mask-momentum"] = false;
       const auto made = methods().make(method, options);
       made->start(replica);
       if (rank == 0) before = replica.parameters().to(at::kDouble);

@@ -71,7 +71,7 @@ Outcome train(const std::string& method, const Settings& settings,
     MethodOptions options = channels.options(rank);
     options.buckets = settings.buckets;
     options.tune_buckets = settings.tune;
-    options.compare_every = 1;
+    options.own["check-replicas"] = Step{1};
     if (!traits_of(method).in_step()) channels.serve(options, settings.replica, 0.1);
     const auto made = methods().make(method, options);
     made->start(replica);
@@ -305,8 +305,8 @@ TEST(LocalSteps, EqualAHandWrittenReference) {
       TinyModel model(static_cast<std::uint64_t>(rank + 1));
       Replica replica(model, settings.replica);
       MethodOptions options = channels.options(rank);
-      options.average_every = kEvery;
-      options.compare_every = 1;  // looks only when they should be equal
+      options.own = {{"average-every", Step{kEvery}},
+                     {"check-replicas", Step{1}}};  // looks only when they should be equal
       const auto method = methods().make("all-reduce", options);
       method->start(replica);
       for (Step step = 0; step < kSteps; ++step) {
@@ -357,7 +357,7 @@ TEST(AllReduce, AReplicaThatDiffersIsFoundAtTheNextComparison) {
     TinyModel model;
     Replica replica(model, {});
     MethodOptions options = channels.options(rank);
-    options.compare_every = 4;
+    options.own["check-replicas"] = Step{4};
     const auto method = methods().make("all-reduce", options);
     method->start(replica);
     try {

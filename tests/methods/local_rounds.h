@@ -79,9 +79,9 @@ inline void expect_rounds(const RoundsReference& reference) {
     TinyModel model(static_cast<std::uint64_t>(rank + 1));
     Replica replica(model, settings);
     MethodOptions options = channels.options(rank);
-    options.average_every = kEvery;
-    options.compare_every = kEvery;
     options.own = reference.own;
+    options.own["average-every"] = Step{kEvery};
+    options.own["check-replicas"] = Step{kEvery};
     const auto method = methods().make(reference.method, options);
     method->start(replica);
     for (Step step = 0; step < kSteps; ++step) {

@@ -66,8 +66,7 @@ class EveryMethodInAGroup : public testing::TestWithParam<std::tuple<std::string
     MethodOptions options = channels.options(rank);
     options.gossip.method = method();
     options.gossip.compressor = uses(method(), "compressor") ? "fp16" : "none";
-    options.average_every = uses(method(), "average-every") ? kGroupEvery : 1;
-    options.swamp = {.free_trial_steps = 2, .pull_probability = 0.5};
+    options.own = {{"average-every", kGroupEvery}, {"free-trial-steps", std::int64_t{2}}};
     if (traits().servers == MethodTraits::Servers::kParameters) {
       channels.serve(options, replica_options(), kGroupRate);
     } else if (traits().servers == MethodTraits::Servers::kBestModel) {

@@ -71,14 +71,14 @@ TEST(CheckConfig, RefusesSettingsThatWouldDoNothing) {
   };
   refused([](RunConfig& c) { c.nesterov = true, c.optimizer = "adam"; });
   refused([](RunConfig& c) { c.base_batch = 256; });
-  refused([](RunConfig& c) { c.average_every = 4; });
+  refused([](RunConfig& c) { set_setting(c, "average-every", Step{4}); });
   refused([](RunConfig& c) { c.warmup_from = 0.1; });
   refused([](RunConfig& c) { c.lr_milestones = {1, 2}; });
   refused([](RunConfig& c) { c.lr_values = {1, 2}; });
   refused([](RunConfig& c) { c.depth = 40; });
   refused([](RunConfig& c) { c.widen = 2; });
   refused([](RunConfig& c) { c.growth = 12; });
-  refused([](RunConfig& c) { c.check_replicas = 7; });
+  refused([](RunConfig& c) { set_setting(c, "check-replicas", Step{7}); });
 }
 
 TEST(CheckConfig, ComparesReplicasOnlyWhereTheyShouldBeEqual) {
@@ -86,17 +86,17 @@ TEST(CheckConfig, ComparesReplicasOnlyWhereTheyShouldBeEqual) {
   config.workers = 4;
   for (const char* method : {"d-psgd", "choco", "swamp"}) {
     config.method = method;
-    config.check_replicas = 7;
+    set_setting(config, "check-replicas", Step{7});
     try {
       check_config(config);
       ADD_FAILURE() << method;
     } catch (const ConfigError& error) {
       EXPECT_THAT(error.what(), HasSubstr("--check-replicas does nothing without")) << method;
     }
-    config.check_replicas = 0;
+    set_setting(config, "check-replicas", Step{0});
     EXPECT_NO_THROW(check_config(config)) << method;
   }
-  config.check_replicas = 7;
+  set_setting(config, "check-replicas", Step{7});
   for (const char* method : {"all-reduce", "data-parallel", "ef-sign"}) {
     config.method = method;
     EXPECT_NO_THROW(check_config(config)) << method;

@@ -63,10 +63,9 @@ class SwampWorkers : public testing::Test {
     options.rank = rank;
     options.size = 2;
     options.patience = std::chrono::seconds(20);
-    options.swamp = {.free_trial_steps = 3,
-                     .pull_probability = pull,
-                     .crossover_probability = crossover,
-                     .seed = 1};
+    options.own = {{"free-trial-steps", std::int64_t{3}},
+                   {"pull-probability", pull},
+                   {"crossover-probability", crossover}};
     return std::make_unique<Worker>(options, access_, static_cast<std::uint64_t>(rank + 1));
   }
 

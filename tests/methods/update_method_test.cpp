@@ -91,7 +91,7 @@ TEST(Dgc, ClipsEveryTensorAlsoOfOneRankAlone) {
   constexpr double kLongest = 0.01;
   constexpr double kRate = 0.1;  // that of train()
   MethodOptions options;
-  options.clip_tensor = kLongest;
+  options.own["clip-tensor"] = kLongest;
   const auto method = methods().make("dgc", options);
   TinyModel model;
   Replica replica(model, {});
