@@ -12,7 +12,8 @@ Checked, each reported as file:line:
   - nothing below apps and launch touches the environment;
   - nobody compares the name of a method, a compressor or a topology, but for their own registry and
     dialects' words: what has to be known of them are traits of their entries;
-  - no two headers define types of the same name in namespace cohort.
+  - no two headers define types of the same name in namespace cohort;
+  - no class has more than 7 virtual member functions, destructors not counted.
 """
 import pathlib
 import re
@@ -62,6 +63,8 @@ UNSAFE_LOAD = re.compile(r"\btorch::(load|save)\b|pickle", re.IGNORECASE)
 BROKEN_IN_WHEELS = re.compile(r"\bremove_all\b")
 NAME_COMPARISON = re.compile(r'(?<!update_)\b(?P<what>method|compressor|topology)\w*(\(\))?\s*[!=]=\s*"')
 TYPE = re.compile(r"^(?:class|struct|enum(?: class)?) (\w+)(?: final)?(?: : [^;{]*)?\s*\{", re.MULTILINE)
+CLASS = re.compile(r"\b(?:class|struct)\s+(\w+)(?:\s+final)?\s*(?::[^;{}()]*)?\{")
+MOST_VIRTUAL = 7
 # Comments and literals, in which any word may stand. Literals first: "//" may be inside them.
 NOT_CODE = re.compile(
     r'R"([^\s()\\]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/',
@@ -88,10 +91,27 @@ def check_names(path, layer):
             yield number, f"compares the name of a {found['what']}; give its registry entry a trait"
 
 
+def check_interfaces(text):
+    """Yields (line, message) for classes whose own body declares too many virtual functions."""
+    for found in CLASS.finditer(text):
+        depth, count = 1, 0
+        for token in re.finditer(r"[{}]|\bvirtual\b(?!\s*~)", text[found.end():]):
+            depth += {"{": 1, "}": -1}.get(token[0], 0)
+            if depth == 0:
+                break
+            count += token[0] == "virtual" and depth == 1
+        if count > MOST_VIRTUAL:
+            yield (text.count("\n", 0, found.start()) + 1,
+                   f"{found[1]} has {count} virtual functions, of {MOST_VIRTUAL} at most; give those "
+                   "that not every class needs an interface of their own")
+
+
 def check_file(path, layer, included):
     """Yields (line, message) and adds the layers the file includes, with a place, to `included`."""
     yield from check_names(path, layer)
-    for number, line in enumerate(blanked(path.read_text(errors="replace")).split("\n"), 1):
+    text = blanked(path.read_text(errors="replace"))
+    yield from check_interfaces(text)
+    for number, line in enumerate(text.split("\n"), 1):
         include = INCLUDE.match(line)
         if include:
             header = include[1]
@@ -192,6 +212,11 @@ PLANTED = {  # file, content, where the violation must be found, or None
     "src/engine/p.cpp": ('bool a = options.gossip.compressor != "none";\n', 1),
     "src/dialects/q.cpp": ('bool a = topology == "complete" || update_method == "local";\n', None),
     "src/methods/registry.cpp": ('bool a = method == "swamp";\n', None),
+    "src/server/s.h": (
+        "class Seven {\n  virtual ~Seven();\n  // virtual\n" + "  virtual void f() {}\n" * 7 +
+        "  struct Inner {\n    virtual void g();\n  };\n};\n"
+        "template <class T>\nstruct Eight final : public Seven {\n" + "  virtual void f() {}\n" * 8 +
+        "};\n", 16),
     "src/config/m.cpp": (
         'auto a = R"(\n#include "models/x.h" getenv)"; // pickle\nchar c = \'"\'; // getenv "\n',
         None),

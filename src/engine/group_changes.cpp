@@ -101,7 +101,9 @@ void GroupChanges::welcome(const std::vector<Rank>& joined) {
   TrainerParts& parts = state_.parts;
   const TrafficBook::Scope scope(state_.traffic, TrafficPurpose::kStart,
                                  TrafficBook::Messages::kForPurpose);
-  for (const Rank rank : joined) parts.method.welcome(parts.replica, rank);
+  COHORT_CHECK(state_.elastic != nullptr,
+               "only where a method outlives a worker do others come back");
+  for (const Rank rank : joined) state_.elastic->welcome(parts.replica, rank);
   if (state_.leads()) {
     const nlohmann::json document = {{"step", state_.done},
                                      {"recorded", state_.recorded},

@@ -53,7 +53,7 @@ bool StepRecords::due() const {
 void StepRecords::record() {
   if (state_.recorded == state_.done) return;
   // What the last step has under way belongs to this record.
-  state_.parts.method.drain(state_.parts.replica);
+  if (state_.exchange != nullptr) state_.exchange->drain(state_.parts.replica);
   state_.undo_step();
   if (state_.recorded >= state_.done) return;
   state_.times += step_->finish();  // throws: what diverged is never saved

@@ -40,7 +40,9 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
     step.run(batch, samples, {i, config.lr}, sums, waited);
     if (i >= warmup) timing.samples += samples;
   }
-  worker.method().drain(worker.replica());
+  if (auto* const exchange = dynamic_cast<OverlappedExchange*>(&worker.method())) {
+    exchange->drain(worker.replica());
+  }
   own.times = step.finish();
   own.traffic[0] = worker.traffic() - before;
   group.any(false);  // and end together

@@ -10,6 +10,8 @@ namespace cohort {
 TrainingState::TrainingState(const TrainerParts& given, const TrainerOptions& chosen)
     : parts(given),
       options(chosen),
+      exchange(dynamic_cast<OverlappedExchange*>(&parts.method)),
+      elastic(dynamic_cast<ElasticMethod*>(&parts.method)),
       traffic(given.traffic, given.message_traffic),
       start(Clock::now()) {
   outcome.text = as_text(parts.train) != nullptr;
@@ -43,9 +45,9 @@ void TrainingState::event(const char* name, const std::string& detail) {
 }
 
 void TrainingState::drain() {
-  if (parts.group.alone()) return;
+  if (parts.group.alone() || exchange == nullptr) return;
   const StopWatch watch(times.exchange_seconds);
-  parts.method.drain(parts.replica);
+  exchange->drain(parts.replica);
 }
 
 void TrainingState::materialize() {

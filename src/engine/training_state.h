@@ -16,6 +16,8 @@ struct TrainingState {
 
   TrainerParts parts;
   TrainerOptions options;
+  OverlappedExchange* exchange;  // the method's; null: it has none
+  ElasticMethod* elastic;        // likewise
   TrainingOutcome outcome;
   TrafficBook traffic;
   StepTimes times;             // since the last record

@@ -30,7 +30,10 @@ TrainingStep::TrainingStep(Model& model, Replica& replica, UpdateMethod& method,
       computing_(options.device),
       exchanging_(options.device) {
   model_.store().set_generator(make_generator(options_.seed, options_.device));
-  replica_.set_gradient_listener([this](Range range) { method_.gradients_ready(replica_, range); });
+  if (auto* const exchange = dynamic_cast<OverlappedExchange*>(&method)) {
+    replica_.set_gradient_listener(
+        [this, exchange](Range range) { exchange->gradients_ready(replica_, range); });
+  }
   // What layers exchange passes through the host.
   if (options_.record && can_record(options_.device) && !model_.store().statistics_sum()) {
     recorder_ = std::make_unique<StepRecorder>(

@@ -116,7 +116,7 @@ WorkerState pack_newcomer(Replica& replica, UpdateMethod& method) {
   Packer packer(state);
   replica.visit_model(packer);
   replica.visit_state(packer);
-  method.visit_entry(packer);
+  if (auto* const elastic = dynamic_cast<ElasticMethod*>(&method)) elastic->visit_entry(packer);
   return state;
 }
 
@@ -133,9 +133,11 @@ void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& met
   Unpacker unpacker(state);
   replica.visit_model(unpacker);
   replica.visit_state(unpacker);
-  state.newcomer ? method.visit_entry(unpacker) : method.visit_state(unpacker);
+  auto* const elastic = state.newcomer ? dynamic_cast<ElasticMethod*>(&method) : nullptr;
+  if (!state.newcomer) method.visit_state(unpacker);
+  if (elastic != nullptr) elastic->visit_entry(unpacker);
   unpacker.end();
-  if (state.newcomer) method.enter(replica, step);
+  if (elastic != nullptr) elastic->enter(replica, step);
 }
 
 std::vector<WorkerState> gather_states(WorkerState own, const WorkerState& newcomer,

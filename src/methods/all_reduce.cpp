@@ -13,7 +13,7 @@
 namespace cohort {
 namespace {
 
-class AllReduce final : public UpdateMethod {
+class AllReduce final : public UpdateMethod, public OverlappedExchange {
  public:
   explicit AllReduce(const MethodOptions& options)
       : options_(options), every_(steps_between_exchanges(options.own)) {}

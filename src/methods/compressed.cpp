@@ -127,7 +127,6 @@ class Compressed final : public UpdateMethod {
   }
 
   StepKind before_step(Replica&) override { return StepKind::kTrain; }
-  void gradients_ready(Replica&, Range) override {}
 
   void update(Replica& replica, const StepInfo& info) override {
     clip(replica);

@@ -21,8 +21,6 @@ class DataParallel final : public UpdateMethod {
 
   StepKind before_step(Replica&) override { return StepKind::kTrain; }
 
-  void gradients_ready(Replica&, Range) override {}
-
   void update(Replica& replica, const StepInfo& info) override {
     if (alone()) {
       replica.apply_gradients(info.lr);

@@ -15,7 +15,7 @@
 namespace cohort {
 namespace {
 
-class Gossip final : public UpdateMethod {
+class Gossip final : public UpdateMethod, public OverlappedExchange, public ElasticMethod {
  public:
   explicit Gossip(const MethodOptions& options)
       : options_(options), every_(steps_between_exchanges(options.own)) {}
@@ -37,7 +37,6 @@ class Gossip final : public UpdateMethod {
   }
 
   StepKind before_step(Replica&) override { return StepKind::kTrain; }
-  void gradients_ready(Replica&, Range) override {}
 
   void update(Replica& replica, const StepInfo& info) override {
     replica.apply_gradients(info.lr);

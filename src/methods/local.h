@@ -12,7 +12,6 @@ class Local final : public UpdateMethod {
  public:
   void start(Replica&) override {}
   StepKind before_step(Replica&) override { return StepKind::kTrain; }
-  void gradients_ready(Replica&, Range) override {}
   void update(Replica& replica, const StepInfo& info) override;
   void materialize(Replica&) override {}
   void finish(Replica&, Ending) override {}

@@ -29,7 +29,6 @@ class LocalRounds final : public UpdateMethod {
   }
 
   StepKind before_step(Replica&) override { return StepKind::kTrain; }
-  void gradients_ready(Replica&, Range) override {}
 
   void update(Replica& replica, const StepInfo& info) override {
     replica.apply_gradients(info.lr);

@@ -41,7 +41,7 @@ class HostVector {
   at::Tensor host_;
 };
 
-class ServerMethod final : public UpdateMethod {
+class ServerMethod final : public UpdateMethod, public OverlappedExchange {
  public:
   explicit ServerMethod(const MethodOptions& options) : options_(options) {}
 

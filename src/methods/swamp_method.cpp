@@ -59,8 +59,6 @@ class Swamp final : public UpdateMethod {
     return client_ && trained_ >= trials_.free_trial_steps ? StepKind::kProbe : StepKind::kTrain;
   }
 
-  void gradients_ready(Replica&, Range) override {}
-
   void update(Replica& replica, const StepInfo& info) override {
     if (!client_ || trained_ < trials_.free_trial_steps) {
       replica.apply_gradients(info.lr);

@@ -61,17 +61,9 @@ class UpdateMethod {
   // are those to train on: a method may have left them on their way while the batch was loaded.
   virtual StepKind before_step(Replica& replica) = 0;
 
-  // Called while backward runs, in the order gradients become complete, once for every range of
-  // the arena: what a method may send early.
-  virtual void gradients_ready(Replica& replica, Range range) = 0;
-
   // Called after backward. Turns gradients() (of a probe: info.loss) into the parameters for the
   // next step, which before_step() or materialize() may have to wait for.
   virtual void update(Replica& replica, const StepInfo& info) = 0;
-
-  // Waits until what is in flight has been sent and has come, and leaves all else as it is: before
-  // bytes are counted, so that they belong to the steps that sent them.
-  virtual void drain(Replica&) {}
 
   // Finishes what is in flight: before an evaluation, a checkpoint and the end.
   virtual void materialize(Replica& replica) = 0;
@@ -80,17 +72,39 @@ class UpdateMethod {
   // What other workers still do to a model in common is waited for here.
   virtual void finish(Replica& replica, Ending ending) = 0;
 
-  // Where the loss of a rank does not end the others (Membership::elastic), between two steps:
-  // another rank is back. It goes on from rank 0's model.
-  virtual void welcome(Replica&, Rank) {}
+  // Estimates, error memory, clocks: what a checkpoint must hold besides the replica's own state.
+  virtual void visit_state(StateVisitor& visitor) = 0;
+};
+
+// For a method that exchanges while gradients are computed.
+class OverlappedExchange {
+ public:
+  // Called while backward runs, in the order gradients become complete, once for every range of
+  // the arena: what a method may send early.
+  virtual void gradients_ready(Replica&, Range) {}
+
+  // Waits until what is in flight has been sent and has come, and leaves all else as it is: before
+  // bytes are counted, so that they belong to the steps that sent them.
+  virtual void drain(Replica&) {}
+
+ protected:
+  ~OverlappedExchange() = default;
+};
+
+// For a method with which a lost rank does not end the others (Membership::elastic).
+class ElasticMethod {
+ public:
+  // Between two steps: another rank is back. It goes on from rank 0's model.
+  virtual void welcome(Replica& replica, Rank rank) = 0;
+
   // This rank is the one, and `replica` holds that model; the others have taken `step` steps. Comes
   // after start(), and instead of a state of its own; before it visit_entry() brings what else the
   // newcomer has to have of rank 0's.
-  virtual void enter(Replica&, Step) {}
-  virtual void visit_entry(StateVisitor&) {}
+  virtual void enter(Replica& replica, Step step) = 0;
+  virtual void visit_entry(StateVisitor& visitor) = 0;
 
-  // Estimates, error memory, clocks: what a checkpoint must hold besides the replica's own state.
-  virtual void visit_state(StateVisitor& visitor) = 0;
+ protected:
+  ~ElasticMethod() = default;
 };
 
 enum class StatisticsPolicy {

@@ -30,7 +30,7 @@ at::Tensor after_steps(const BatchTensors& batch, std::int64_t accumulate,
 }
 
 // Asks for a probe in every second step and keeps what it is told.
-class Prober final : public UpdateMethod {
+class Prober final : public UpdateMethod, public OverlappedExchange {
  public:
   void start(Replica&) override {}
   StepKind before_step(Replica&) override {

@@ -128,12 +128,19 @@ class BranchingModel final : public Model {
   Linear right_;
 };
 
+// What tells the method of gradients while backward runs; null where it wants none.
+inline Replica::GradientListener listener_of(Replica& replica, UpdateMethod& method) {
+  auto* const exchange = dynamic_cast<OverlappedExchange*>(&method);
+  if (exchange == nullptr) return nullptr;
+  return [&replica, exchange](Range range) { exchange->gradients_ready(replica, range); };
+}
+
 // One step of a rank as the engine takes it, in as many passes as there are batches; the losses'
 // sum counts.
 inline void take_step(Model& model, Replica& replica, UpdateMethod& method, const StepInfo& info,
                       const std::vector<TinyBatch>& batches,
                       const std::function<void(std::size_t)>& before_pass = nullptr) {
-  replica.set_gradient_listener([&](Range range) { method.gradients_ready(replica, range); });
+  replica.set_gradient_listener(listener_of(replica, method));
   method.before_step(replica);
   replica.begin_step();
   for (std::size_t pass = 0; pass < batches.size(); ++pass) {

@@ -159,6 +159,7 @@ TEST_P(InAGroup, TakesTheExactMeanStep) {
     }
     const auto method = methods().make(GetParam(), options);
     method->start(replica);
+    const auto listener = listener_of(replica, *method);
     std::mt19937 random(static_cast<unsigned>(seed + static_cast<unsigned>(rank)));
     double expected = 64;
     for (Step step = 0; step < 6; ++step) {
@@ -172,7 +173,7 @@ TEST_P(InAGroup, TakesTheExactMeanStep) {
       std::iota(order.begin(), order.end(), std::size_t{0});
       std::shuffle(order.begin(), order.end(), random);
       for (const std::size_t segment : order) {
-        method->gradients_ready(replica, replica.segments()[segment].range);
+        if (listener) listener(replica.segments()[segment].range);
       }
       method->update(replica, {step, 0.5});
       method->before_step(replica);

@@ -102,7 +102,7 @@ class EveryMethodInAGroup : public testing::TestWithParam<std::tuple<std::string
                                            static_cast<std::uint64_t>(step % 4)));
       };
       for (Step step = from; step < to; ++step) {
-        replica.set_gradient_listener([&](Range range) { made->gradients_ready(replica, range); });
+        replica.set_gradient_listener(listener_of(replica, *made));
         const bool probe = made->before_step(replica) == StepKind::kProbe;
         replica.begin_step();
         replica.begin_pass(true);

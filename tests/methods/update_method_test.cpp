@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "methods/group.h"
 #include "methods/tiny_model.h"
 
 namespace cohort {
 namespace {
 
 // Counts what it is told; a second implementation that keeps the interface honest.
-class CountingMethod final : public UpdateMethod {
+class CountingMethod final : public UpdateMethod, public OverlappedExchange {
  public:
   void start(Replica&) override { ++starts; }
   StepKind before_step(Replica&) override { return StepKind::kTrain; }
@@ -30,7 +31,7 @@ class CountingMethod final : public UpdateMethod {
 };
 
 void train(Model& model, Replica& replica, UpdateMethod& method, Step first, Step last) {
-  replica.set_gradient_listener([&](Range range) { method.gradients_ready(replica, range); });
+  replica.set_gradient_listener(listener_of(replica, method));
   for (Step step = first; step < last; ++step) {
     method.before_step(replica);
     replica.begin_step();
