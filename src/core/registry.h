@@ -39,7 +39,6 @@ class RegistryWithTraits {
   RegistryWithTraits(std::string kind, std::initializer_list<Entry> entries)
       : kind_(std::move(kind)), entries_(entries) {}
 
-  const std::string& kind() const { return kind_; }
   const std::vector<Entry>& entries() const { return entries_; }
 
   std::vector<std::string> names() const {
