@@ -355,15 +355,11 @@ std::vector<JobSpec> server_specs(const Replica& replica, const ServerAccess& ac
     spec.server = server;
     spec.size = layout.sizes[static_cast<std::size_t>(server)];
     std::string places = model;
-    for (const Block& block : layout.of_server(server)) {
+    const std::vector<Block> blocks = layout.of_server(server);
+    for (const Block& block : blocks) {
       places += block.name + "@" + std::to_string(block.place) + "\n";
-      const bool same = !spec.decay.empty() && spec.decay.back().weight_decay == block.weight_decay;
-      if (same) {
-        spec.decay.back().range.size += block.range.size;
-      } else {
-        spec.decay.push_back({{block.place, block.range.size}, block.weight_decay});
-      }
     }
+    spec.decay = decay_ranges(blocks);
     spec.layout_digest = to_text(job_id_of(places));
     specs.push_back(std::move(spec));
   }
