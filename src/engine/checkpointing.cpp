@@ -166,14 +166,6 @@ class Loading final : public StateVisitor {
   std::set<std::string> used_;
 };
 
-template <class Visitor>
-void visit_model_of(Model& model, Visitor& visitor) {
-  for (Parameter& parameter : model.store().parameters()) {
-    visitor.tensor(parameter.name, parameter.value);
-  }
-  for (Buffer& buffer : model.store().buffers()) visitor.tensor(buffer.name, buffer.value);
-}
-
 // The first few, each on a line of its own.
 std::string first_of(const std::vector<std::string>& lines) {
   constexpr std::size_t kMax = 8;
@@ -270,7 +262,10 @@ void restore_model(const SafetensorsFile& file, const std::string& source, Repli
 void restore_model(const SafetensorsFile& file, const std::string& source, Model& model) {
   const nlohmann::json none = nlohmann::json::object();
   Loading loading(file, source, none, /*convert=*/true);
-  visit_model_of(model, loading);
+  for (Parameter& parameter : model.store().parameters()) {
+    loading.tensor(parameter.name, parameter.value);
+  }
+  for (Buffer& buffer : model.store().buffers()) loading.tensor(buffer.name, buffer.value);
   loading.expect_nothing_else();
 }
 
@@ -361,15 +356,6 @@ std::vector<std::string> initialize_from(const std::filesystem::path& path, Mode
                     " of this model: is it for another one?" + first_of(lines));
   }
   return lines;
-}
-
-void export_model(Model& model, const std::filesystem::path& path) {
-  std::vector<TensorView> views;
-  std::vector<at::Tensor> kept;
-  nlohmann::json none;
-  Saver saver(views, kept, none);
-  visit_model_of(model, saver);
-  save_safetensors(path, views, {{"format", "pt"}});
 }
 
 }  // namespace cohort

@@ -57,7 +57,4 @@ void restore_model(const SafetensorsFile& file, const std::string& source, Model
 // what did not fit, when fewer than half of the parameters get their values from the file.
 std::vector<std::string> initialize_from(const std::filesystem::path& path, Model& model);
 
-// The model as torchvision-named safetensors, which PyTorch users can load.
-void export_model(Model& model, const std::filesystem::path& path);
-
 }  // namespace cohort

@@ -137,46 +137,14 @@ TEST(Checkpointing, RefusesTensorsThatTheModelHasNot) {
       AllOf(HasSubstr("extra.bias"), HasSubstr("more")));
 }
 
-TEST(InitializeFrom, TakesEverythingOfAModelExportedBefore) {
-  TemporaryFolder folder;
-  NoisyModel source(5);
-  export_model(source, folder / "m");
-  NoisyModel target(6);
-  EXPECT_TRUE(initialize_from(folder / "m", target).empty());
-  expect_equal_weights(target, source);
-}
-
-TEST(InitializeFrom, LeavesAClassifierOfOtherClassesAndSaysSo) {
-  TemporaryFolder folder;
-  NoisyModel source(5);
-  export_model(source, folder / "m");
-  NoisyModel target(6, kClasses + 3);
-  const auto before = weights_of(target);
-  const std::vector<std::string> lines = initialize_from(folder / "m", target);
-  EXPECT_THAT(lines,
-              testing::UnorderedElementsAre(HasSubstr("head.weight"), HasSubstr("head.bias")));
-  const auto after = weights_of(target);
-  EXPECT_TRUE(after.at("head.weight").equal(before.at("head.weight")));
-  EXPECT_TRUE(after.at("conv.weight").equal(weights_of(source).at("conv.weight")));
-}
-
-TEST(InitializeFrom, ReportsWhatIsMissingAndWhatIsTooMuch) {
-  TemporaryFolder folder;
-  PlainModel source;
-  export_model(source, folder / "m");
-  NoisyModel target;
-  const std::vector<std::string> lines = initialize_from(folder / "m", target);
-  EXPECT_THAT(lines, testing::Contains(HasSubstr("norm.weight")));
-  EXPECT_THAT(lines, testing::Contains(HasSubstr("conv.bias")));
-}
-
-// The model's tensors as another type in a file.
+// The model's tensors in a file, as these types.
 void save_as(at::ScalarType floats, at::ScalarType counts, Model& model,
              const std::filesystem::path& path) {
   std::vector<at::Tensor> kept;
   std::vector<TensorView> views;
   const auto type_name = [](at::ScalarType type) {
-    return type == at::kHalf       ? DType::kF16
+    return type == at::kFloat      ? DType::kF32
+           : type == at::kHalf     ? DType::kF16
            : type == at::kBFloat16 ? DType::kBF16
            : type == at::kDouble   ? DType::kF64
            : type == at::kInt      ? DType::kI32
@@ -191,6 +159,39 @@ void save_as(at::ScalarType floats, at::ScalarType counts, Model& model,
          {static_cast<const std::byte*>(kept.back().data_ptr()), kept.back().nbytes()}});
   }
   save_safetensors(path, views);
+}
+
+TEST(InitializeFrom, TakesEverythingOfAModelThatFits) {
+  TemporaryFolder folder;
+  NoisyModel source(5);
+  save_as(at::kFloat, at::kLong, source, folder / "m");
+  NoisyModel target(6);
+  EXPECT_TRUE(initialize_from(folder / "m", target).empty());
+  expect_equal_weights(target, source);
+}
+
+TEST(InitializeFrom, LeavesAClassifierOfOtherClassesAndSaysSo) {
+  TemporaryFolder folder;
+  NoisyModel source(5);
+  save_as(at::kFloat, at::kLong, source, folder / "m");
+  NoisyModel target(6, kClasses + 3);
+  const auto before = weights_of(target);
+  const std::vector<std::string> lines = initialize_from(folder / "m", target);
+  EXPECT_THAT(lines,
+              testing::UnorderedElementsAre(HasSubstr("head.weight"), HasSubstr("head.bias")));
+  const auto after = weights_of(target);
+  EXPECT_TRUE(after.at("head.weight").equal(before.at("head.weight")));
+  EXPECT_TRUE(after.at("conv.weight").equal(weights_of(source).at("conv.weight")));
+}
+
+TEST(InitializeFrom, ReportsWhatIsMissingAndWhatIsTooMuch) {
+  TemporaryFolder folder;
+  PlainModel source;
+  save_as(at::kFloat, at::kLong, source, folder / "m");
+  NoisyModel target;
+  const std::vector<std::string> lines = initialize_from(folder / "m", target);
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("norm.weight")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("conv.bias")));
 }
 
 TEST(InitializeFrom, ConvertsOtherFloatingPointTypes) {
