@@ -65,7 +65,8 @@ Deadline patience() { return deadline_in(std::chrono::seconds(60)); }
 void check_sum(Collectives& group, std::span<float> values) {
   std::fill(values.begin(), values.end(), static_cast<float>(group.rank() + 1));
   group.all_reduce(values, patience());
-  const auto expected = static_cast<float>(group.size() * (group.size() + 1) / 2);
+  const int of_ranks = group.size() * (group.size() + 1) / 2;
+  const auto expected = static_cast<float>(of_ranks);
   if (std::any_of(values.begin(), values.end(), [&](float value) { return value != expected; })) {
     throw RunError("all_reduce gave a wrong sum");
   }

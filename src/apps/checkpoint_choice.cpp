@@ -38,7 +38,7 @@ LoadedCheckpoint choose_checkpoint(const fs::path& where, const std::string& whi
 fs::path run_of(const fs::path& where) {
   fs::path folder = fs::absolute(where).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();  // a trailing slash
-  const fs::path run = is_checkpoint(folder) ? folder.parent_path().parent_path() : folder;
+  fs::path run = is_checkpoint(folder) ? folder.parent_path().parent_path() : folder;
   if (!fs::exists(run / "run.json")) {
     throw ConfigError(where.string() + " is neither a run directory nor a checkpoint of one");
   }

@@ -190,7 +190,8 @@ void MpiHeartbeat::hear(std::chrono::milliseconds passed) {
     while (hear_one(from, heard)) heard.silent = decltype(passed){0};
     if (heard.silent < members_.silence || !heard.anything) continue;
     char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%.1f s", 1e-3 * heard.silent.count());
+    std::snprintf(seconds, sizeof seconds, "%.1f s",
+                  std::chrono::duration<double>(heard.silent).count());
     raise_alarm(name(from) + (members_.ranks[from].size() == 1 ? " has" : " have") +
                 " not answered for " + seconds + "; last heard " + activities(from));
     throw PeerError(failure());

@@ -220,7 +220,8 @@ void ProcessBoard::look_after(int process, Watched& watched, std::chrono::millis
                                           : name(process) + " were killed: " + activities(process);
   } else if (watched.silent >= silence_) {
     char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%.1f s", 1e-3 * watched.silent.count());
+    std::snprintf(seconds, sizeof seconds, "%.1f s",
+                  std::chrono::duration<double>(watched.silent).count());
     message = ranks_[process].size() == 1
                   ? name(process) + " has not answered for " + seconds + "; it was " +
                         activities(process) + " (stopped or swapped out?)"

@@ -13,7 +13,12 @@
 
 namespace cohort {
 
-using namespace process_layout;
+using process_layout::Arrival, process_layout::copy_out_to, process_layout::kChoiceBytes,
+    process_layout::kChunkBytes, process_layout::kChunkFloats, process_layout::kDirectBytes,
+    process_layout::kDirectRoom, process_layout::Kind, process_layout::kind_name,
+    process_layout::kMaxGathered, process_layout::kNoRefusal, process_layout::kStaged,
+    process_layout::kStreamBytes, process_layout::kStreamed, process_layout::kTimedEvery,
+    process_layout::part_of;
 
 ProcessChannel::ProcessChannel(std::shared_ptr<SharedByProcesses> shared, int channel)
     : Collectives(shared->own(), shared->layout().size()),
@@ -153,7 +158,8 @@ void ProcessChannel::direct_all_reduce(std::span<float> values, Deadline deadlin
   const auto numel = static_cast<std::int64_t>(values.size());
   const Range own = part_of(numel, size(), rank());
   const std::int64_t others = size() - 1;
-  const std::int64_t block = std::max<std::int64_t>(kDirectRoom / sizeof(float) / others, 4096);
+  constexpr std::int64_t kRoom = kDirectRoom / sizeof(float);
+  const std::int64_t block = std::max<std::int64_t>(kRoom / others, 4096);
   room_.resize(block * others);
   for (std::int64_t begin = own.begin; begin < own.end(); begin += block) {
     const std::int64_t count = std::min(block, own.end() - begin);

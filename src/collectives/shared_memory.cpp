@@ -49,7 +49,7 @@ class Group {
         names_(std::move(names)),
         patience_(SpinPolicy::for_group(size, false)),
         seats_(size),
-        small_(size > 1 ? 2 * size * kSmallFloats : 0) {}
+        small_(size > 1 ? std::size_t{2} * size * kSmallFloats : 0) {}
 
   int size() const { return size_; }
 

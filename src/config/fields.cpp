@@ -6,11 +6,27 @@
 namespace cohort {
 namespace {
 
-using namespace setting_group;
+using setting_group::kData, setting_group::kGossip, setting_group::kModel, setting_group::kNetwork,
+    setting_group::kOptimizer, setting_group::kRate, setting_group::kRecord,
+    setting_group::kServers, setting_group::kStop, setting_group::kSwamp, setting_group::kWhat,
+    setting_group::kWorkers;
 
-std::vector<ConfigField> fields_of_the_run() {
+}  // namespace
+
+int place_of_group(const std::string& group) {
+  static const std::array<const char*, 12> order = {kWhat,      kWorkers, kServers, kSwamp,
+                                                    kGossip,    kNetwork, kModel,   kData,
+                                                    kOptimizer, kRate,    kStop,    kRecord};
+  const auto found = std::find(order.begin(), order.end(), group);
+  const auto network = std::find(order.begin(), order.end(), std::string(kNetwork));
+  return found == order.end() ? 2 * static_cast<int>(network - order.begin()) - 1
+                              : 2 * static_cast<int>(found - order.begin());
+}
+
+// NOLINTNEXTLINE(readability-function-size): a table
+const std::vector<ConfigField>& common_fields() {
   using C = RunConfig;
-  return {
+  static const std::vector<ConfigField> table = {
       {"model", kWhat, &C::model, "network; see `cohort list models`", 0, 0, {}},
       {"data", kWhat, &C::data, "data set; see `cohort list data`", 0, 0, {}},
       {"method",
@@ -51,12 +67,7 @@ std::vector<ConfigField> fields_of_the_run() {
        0,
        {"auto", "contiguous", "channels-last"}},
       {"init", kWhat, &C::init, "safetensors file with the initial weights", 0, 0, {}},
-  };
-}
 
-std::vector<ConfigField> fields_of_workers() {
-  using C = RunConfig;
-  return {
       {"workers",
        kWorkers,
        &C::workers,
@@ -128,13 +139,7 @@ std::vector<ConfigField> fields_of_workers() {
        0,
        0,
        {}},
-  };
-}
 
-// NOLINTNEXTLINE(readability-function-size): a table
-std::vector<ConfigField> fields_of_training() {
-  using C = RunConfig;
-  return {
       {"dropout", kModel, &C::dropout, "probability; -1: the model's own", -1, 0.999, {}},
       {"depth",
        kModel,
@@ -438,28 +443,6 @@ std::vector<ConfigField> fields_of_training() {
        0,
        {}},
   };
-}
-
-}  // namespace
-
-int place_of_group(const std::string& group) {
-  static const std::array<const char*, 12> order = {kWhat,      kWorkers, kServers, kSwamp,
-                                                    kGossip,    kNetwork, kModel,   kData,
-                                                    kOptimizer, kRate,    kStop,    kRecord};
-  const auto found = std::find(order.begin(), order.end(), group);
-  const auto network = std::find(order.begin(), order.end(), std::string(kNetwork));
-  return found == order.end() ? 2 * static_cast<int>(network - order.begin()) - 1
-                              : 2 * static_cast<int>(found - order.begin());
-}
-
-const std::vector<ConfigField>& common_fields() {
-  static const std::vector<ConfigField> table = [] {
-    std::vector<ConfigField> all = fields_of_the_run();
-    for (const auto& more : {fields_of_workers(), fields_of_training()}) {
-      all.insert(all.end(), more.begin(), more.end());
-    }
-    return all;
-  }();
   return table;
 }
 

@@ -14,11 +14,11 @@ void release_aligned(void* memory, std::size_t bytes) noexcept;
 
 template <class T>
 struct AlignedAllocator {
-  using value_type = T;
+  using value_type = T;  // NOLINT(readability-identifier-naming): the standard's
 
   AlignedAllocator() = default;
   template <class Other>
-  AlignedAllocator(const AlignedAllocator<Other>&) {}
+  explicit AlignedAllocator(const AlignedAllocator<Other>&) {}
 
   T* allocate(std::size_t count) { return static_cast<T*>(allocate_aligned(count * sizeof(T))); }
   void deallocate(T* memory, std::size_t count) { release_aligned(memory, count * sizeof(T)); }

@@ -15,7 +15,7 @@ namespace cohort {
 
 enum class CifarKind { kTen, kHundred };
 
-inline constexpr std::int64_t kCifarPixels = 3 * 32 * 32;
+inline constexpr std::int64_t kCifarPixels = std::int64_t{3} * 32 * 32;
 std::int64_t cifar_record_bytes(CifarKind kind);
 const std::vector<std::string>& cifar_class_names(CifarKind kind);
 

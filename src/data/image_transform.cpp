@@ -30,7 +30,7 @@ Image resize_rows(const Image& image, const CropBox& box, int width) {
         3;
     const std::uint8_t* row = image.pixels.data() + begin;
     for (std::size_t x = 0; x < static_cast<std::size_t>(width); ++x, out += 3) {
-      const std::uint8_t* source = row + 3 * axis.first[x];
+      const std::uint8_t* source = row + std::ptrdiff_t{3} * axis.first[x];
       const std::int32_t* weight = axis.fixed_weights_of(x);
       std::int32_t red = kHalf;
       std::int32_t green = kHalf;
@@ -83,9 +83,9 @@ ResampleAxis resample_axis(std::int64_t input_size, std::int64_t output_size) {
   std::vector<double> exact(axis.taps);
   for (std::int64_t i = 0; i < output_size; ++i) {
     const double centre = (static_cast<double>(i) + 0.5) * scale;
-    const int begin = std::max(0, static_cast<int>(centre - support + 0.5));
+    const int begin = std::max(0, static_cast<int>(std::lround(centre - support)));
     const int end =
-        std::min(static_cast<int>(input_size), static_cast<int>(centre + support + 0.5));
+        std::min(static_cast<int>(input_size), static_cast<int>(std::lround(centre + support)));
     double total = 0;
     for (int k = 0; k < end - begin; ++k) {
       const double distance = std::abs((k + begin - centre + 0.5) / support);
@@ -97,7 +97,8 @@ ResampleAxis resample_axis(std::int64_t input_size, std::int64_t output_size) {
       const std::size_t place =
           static_cast<std::size_t>(i) * axis.taps + static_cast<std::size_t>(k);
       axis.weights[place] = static_cast<float>(weight);
-      axis.fixed_weights[place] = static_cast<std::int32_t>(0.5 + weight * (1 << kFractionBits));
+      axis.fixed_weights[place] =
+          static_cast<std::int32_t>(std::lround(weight * (1 << kFractionBits)));
     }
     axis.first.push_back(begin);
     axis.count.push_back(end - begin);

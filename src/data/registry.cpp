@@ -77,7 +77,8 @@ void drop_first(ImageArray& images, std::int64_t count) {
   images.pixels.erase(images.pixels.begin(), images.pixels.begin() + count * images.shape.numel());
 }
 
-std::unique_ptr<Dataset> make_array(ImageArray images, std::int64_t count, ArrayOptions options) {
+std::unique_ptr<Dataset> make_array(ImageArray images, std::int64_t count,
+                                    const ArrayOptions& options) {
   images.labels.resize(static_cast<std::size_t>(count));
   images.pixels.resize(static_cast<std::size_t>(count * images.shape.numel()));
   images.pixels.shrink_to_fit();

@@ -159,7 +159,7 @@ class ChocoTranslator {
 
   std::string find_topology() {
     const std::string written = flags_.text("graph_topology");
-    const std::string name = dashed(written);
+    std::string name = dashed(written);
     if (name == "data-center") {
       throw ConfigError(
           "--graph_topology data_center stands in an example of the original, which has no such "

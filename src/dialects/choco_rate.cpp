@@ -198,7 +198,8 @@ class RateTranslator {
                                     cycle, config_.epochs));
     }
     config_.lr_values = {low, high, high, low, low, last};
-    config_.lr_milestones = {static_cast<double>(cycle / 2), static_cast<double>(cycle)};
+    const std::int64_t peak = cycle / 2;
+    config_.lr_milestones = {static_cast<double>(peak), static_cast<double>(cycle)};
     set_fields();
   }
 

@@ -65,7 +65,7 @@ std::string LossWatch::verdict() const {
 }
 
 std::string LossWatch::verdict_at_end(std::optional<double> test_loss) const {
-  const std::string of_training = verdict();
+  std::string of_training = verdict();
   const bool long_enough = watched_ >= std::clamp(options_.steps_per_epoch, kBlock, kLeastPatience);
   // Far above it is a network that has learned the training set by heart.
   const double of_guessing = guessing_loss(options_.classes);

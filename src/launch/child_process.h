@@ -8,7 +8,7 @@
 
 namespace cohort {
 
-inline constexpr int kPollEvery_ms = 50;
+inline constexpr int kPollEveryMs = 50;
 inline constexpr int kReadsPerPoll = 16;  // then stop requests and the child's end are looked for
 inline constexpr std::chrono::seconds kHardStopAfter{10};
 // Before that a program may not have installed its signal handlers: a signal would end it.

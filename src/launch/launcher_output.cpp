@@ -182,7 +182,7 @@ std::string explain_launch_failure(std::string_view text, const LaunchRequest& r
     return "there is no program " + between(text, "Executable: ", "") + " on host " +
            between(text, "Node: ", "") + ": install it there at the same path, or share the folder";
   }
-  if (const std::string why = explain_reach(text, request); !why.empty()) return why;
+  if (std::string why = explain_reach(text, request); !why.empty()) return why;
   if (const std::string signal = between(text, "exited on signal ", ""); !signal.empty()) {
     const std::string rank = between(text, "noticed that process rank ", " ");
     const std::string node = between(text, "on node ", " ");

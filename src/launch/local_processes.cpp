@@ -149,7 +149,7 @@ std::vector<int> LocalProcesses::wait() {
   for (const One& one : all_) {
     watched.push_back({.fd = one.running ? one.errors : -1, .events = POLLIN, .revents = 0});
   }
-  if (::poll(watched.data(), watched.size(), kPollEvery_ms) > 0) {
+  if (::poll(watched.data(), watched.size(), kPollEveryMs) > 0) {
     for (std::size_t i = 0; i < watched.size(); ++i) {
       if (watched[i].revents != 0) relay(all_[i]);
     }

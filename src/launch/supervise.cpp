@@ -96,7 +96,7 @@ int supervise(const std::vector<std::string>& command, const Supervision& superv
     if (ended == child) break;
     stop.look();
     pollfd watched = {.fd = open ? reading.get() : -1, .events = POLLIN, .revents = 0};
-    if (::poll(&watched, 1, kPollEvery_ms) > 0) open = relay(reading.get(), supervision);
+    if (::poll(&watched, 1, kPollEveryMs) > 0) open = relay(reading.get(), supervision);
   }
   // What it left in the pipe; not to its end, which a stray process of the job may hold open.
   if (open) relay(reading.get(), supervision);

@@ -69,7 +69,7 @@ class Lstm final : public Model {
 
   // Hidden and cell state x layers x N x units.
   at::Tensor carried() const override { return carried_; }
-  void set_carried(at::Tensor state) override { carried_ = std::move(state); }
+  void set_carried(const at::Tensor& state) override { carried_ = state; }
 
  private:
   using Layer = std::vector<Parameter*>;

@@ -38,7 +38,7 @@ class Model {
   // continue those of the batch before.
   static constexpr std::int64_t kCarriedRows = 2;
   virtual at::Tensor carried() const { return {}; }
-  virtual void set_carried(at::Tensor) {}
+  virtual void set_carried(const at::Tensor&) {}
 
   // Of the last forward pass in training mode. Most models have none.
   virtual std::vector<AuxiliaryOutput> auxiliary() const { return {}; }

@@ -28,7 +28,7 @@ std::unique_ptr<Model> variant_of(const ModelOptions& options, at::Generator gen
 }
 
 template <ResNetVariant variant>
-constexpr auto resnet = variant_of<make_resnet, variant>;
+constexpr auto kResNet = variant_of<make_resnet, variant>;
 
 }  // namespace
 
@@ -59,26 +59,26 @@ const ModelRegistry& models() {
           {"densenet", "DenseNet for CIFAR; depth 40 and growth 12 unless set",
            make_cifar_densenet},
           {"resnet18", "ResNet for ImageNet, 18 layers; 11.7 M parameters",
-           resnet<ResNetVariant::kResNet18>},
+           kResNet<ResNetVariant::kResNet18>},
           {"resnet18-cifar",
            "ResNet-18 for CIFAR: its stem is a 3x3 convolution; 11.2 M parameters",
-           resnet<ResNetVariant::kResNet18Cifar>},
+           kResNet<ResNetVariant::kResNet18Cifar>},
           {"resnet34", "ResNet for ImageNet, 34 layers; 21.8 M parameters",
-           resnet<ResNetVariant::kResNet34>},
+           kResNet<ResNetVariant::kResNet34>},
           {"resnet50", "ResNet for ImageNet, 50 layers; 25.6 M parameters",
-           resnet<ResNetVariant::kResNet50>},
+           kResNet<ResNetVariant::kResNet50>},
           {"resnet101", "ResNet for ImageNet, 101 layers; 44.5 M parameters",
-           resnet<ResNetVariant::kResNet101>},
+           kResNet<ResNetVariant::kResNet101>},
           {"resnet152", "ResNet for ImageNet, 152 layers; 60.2 M parameters",
-           resnet<ResNetVariant::kResNet152>},
+           kResNet<ResNetVariant::kResNet152>},
           {"resnext50_32x4d", "ResNeXt-50 with 32 groups; 25.0 M parameters",
-           resnet<ResNetVariant::kResNeXt50>},
+           kResNet<ResNetVariant::kResNeXt50>},
           {"wide_resnet50_2", "ResNet-50 with twice the inner width; 68.9 M parameters",
-           resnet<ResNetVariant::kWideResNet50>},
+           kResNet<ResNetVariant::kWideResNet50>},
           {"se_resnext50_32x4d", "ResNeXt-50 with squeeze-and-excitation; 27.6 M parameters",
-           resnet<ResNetVariant::kSeResNeXt50>},
+           kResNet<ResNetVariant::kSeResNeXt50>},
           {"dist_resnet50", "ResNet-50 for large batches: blocks begin as their shortcuts; 25.6 M",
-           resnet<ResNetVariant::kDistResNet50>},
+           kResNet<ResNetVariant::kDistResNet50>},
           {"vgg11", "VGG, 11 layers; 132.9 M parameters", variant_of<make_vgg, 11, false>},
           {"vgg13", "VGG, 13 layers; 133.0 M parameters", variant_of<make_vgg, 13, false>},
           {"vgg16", "VGG, 16 layers; 138.4 M parameters", variant_of<make_vgg, 16, false>},

@@ -36,7 +36,7 @@ at::Tensor own_part(const at::Tensor& values, const at::Tensor& shift) {
   const std::int64_t channels = values.size(1);
   at::Tensor part = at::zeros({2 * channels + 1}, shift.options());
   if (values.numel() == 0) return part;
-  const auto count = static_cast<double>(values.numel() / channels);
+  const std::int64_t count = values.numel() / channels;
   const auto [mean, variance] = at::batch_norm_update_stats(values, {}, {}, /*momentum=*/0);
   const at::Tensor offset = mean.sub(shift);
   part.narrow(0, 0, channels).copy_(offset).mul_(count);

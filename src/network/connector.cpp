@@ -141,7 +141,7 @@ void ConnectorCore::resolve() {
   resolver_.async_resolve(
       options_.address.host, std::to_string(options_.address.port),
       [weak = weak_from_this()](boost::system::error_code error,
-                                asio::ip::tcp::resolver::results_type found) {
+                                const asio::ip::tcp::resolver::results_type& found) {
         const auto self = weak.lock();
         if (!self || self->over_) return;
         if (error) self->obstacle_ = "the host is not known (" + error.message() + ")";

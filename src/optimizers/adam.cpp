@@ -9,6 +9,7 @@ namespace cohort {
 namespace {
 
 COHORT_SIMD_CLONES
+// NOLINTNEXTLINE(readability-function-size): each vector is a __restrict parameter
 void adam(float* __restrict p, const float* __restrict g, float* __restrict a, float* __restrict s,
           float* __restrict moves, std::size_t n, AdamFactors f) {
   const auto step = [=](std::size_t i) __attribute__((always_inline)) {

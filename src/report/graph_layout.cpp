@@ -27,7 +27,8 @@ std::vector<Point> on_grid(int nodes, int columns) {
   const Point corner = {0.5 - spacing * (columns - 1) / 2, 0.5 - spacing * (rows - 1) / 2};
   std::vector<Point> places;
   for (int i = 0; i < nodes; ++i) {
-    places.push_back({corner.x + spacing * (i % columns), corner.y + spacing * (i / columns)});
+    const int row = i / columns;
+    places.push_back({corner.x + spacing * (i % columns), corner.y + spacing * row});
   }
   return places;
 }

@@ -23,7 +23,7 @@ constexpr std::string_view kNotOfTraining[] = {"name",        "runs-dir",      "
 
 // As it is shown: of servers that have addresses how many they are.
 std::string shown_setting(const RunRecords& run, const std::string& name) {
-  const std::string text = run.asked_setting(name);
+  std::string text = run.asked_setting(name);
   if (name != "servers" || text.find(':') == std::string::npos) return text;
   return std::to_string(1 + std::count(text.begin(), text.end(), ','));
 }

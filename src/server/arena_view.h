@@ -17,11 +17,12 @@ class ArenaView {
  public:
   ArenaView() = default;
 
-  // All in one place.
+  // All in one place. Implicit: a vector is one.
   template <class Values>
   requires(std::constructible_from<std::span<T>, Values&&> &&
            !std::same_as<std::remove_cvref_t<Values>, ArenaView>)
-      ArenaView(Values&& values) {  // NOLINT(google-explicit-constructor): a vector is one
+      // NOLINTNEXTLINE(google-explicit-constructor,bugprone-forwarding-reference-overload)
+      ArenaView(Values&& values) {
     append(std::span<T>(std::forward<Values>(values)));
   }
 

@@ -16,7 +16,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kBufferBytes = 64 * 1024;
+constexpr std::size_t kBufferBytes = std::size_t{64} * 1024;
 
 // 0, or the errno value of the write that failed.
 int write_all(int descriptor, std::string_view text) {

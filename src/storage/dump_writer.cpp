@@ -46,7 +46,7 @@ void DumpWriter::write(DumpName name, DumpContent content) {
         options_.note("note: training waits for the disk to take the dumped models");
       }
     }
-    waiting_.push_back({std::move(name), now, std::move(content)});
+    waiting_.push_back({name, now, std::move(content)});
   }
   changed_.notify_all();
 }

@@ -19,6 +19,7 @@ struct Edge {
   Rank a = 0;
   Rank b = 0;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): its own 0
   friend auto operator<=>(const Edge&, const Edge&) = default;
 };
 
