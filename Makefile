@@ -3,7 +3,8 @@
 #   make demo     set up, build, train one network in five ways and compare them (a few minutes)
 #   make test     set up, build, run all tests
 #   make bench    set up, build, measure one training step of a few models
-#   make format   clang-format on all sources        make lint   clang-tidy on all sources
+#   make format   clang-format on all sources
+#   make lint     clang-tidy on src/; with SINCE=COMMIT on the files that differ from it
 #   make asan tsan fuzz   the tests under a sanitizer; the fuzz targets
 #   make test-gpu   the tests of what needs a GPU, with the libtorch of the installed PyTorch
 #   make clean
@@ -27,27 +28,30 @@ setup:
 setup-%:
 	@tools/setup build $*
 
-# Configures and builds a preset: build/PRESET.
+# Configures a preset: build/PRESET; and builds it.
+define configure_preset
+mkdir -p build; cmake --preset $(1) --log-level=STATUS >build/$(1)-configure.log 2>&1 || \
+  { cat build/$(1)-configure.log; exit 1; }
+endef
 define build_preset
-cmake --preset $(1) --log-level=STATUS >build/$(1)-configure.log 2>&1 || \
-  { cat build/$(1)-configure.log; exit 1; }; \
+$(call configure_preset,$(1)); \
 grep -A20 -- '-- Cohort' build/$(1)-configure.log | grep -v 'Configuring\|Generating\|written' || true; \
 cmake --build build/$(1) -j $(JOBS)
 endef
 
 build: setup-build
-	@mkdir -p build && echo "building the release preset" && $(call build_preset,release)
+	@echo "building the release preset"; $(call build_preset,release)
 
 demo: build
 	@tools/demo $(COHORT)
 
 dev asan: setup-test
-	@mkdir -p build && echo "building the $@ preset" && $(call build_preset,$@)
+	@echo "building the $@ preset"; $(call build_preset,$@)
 	ctest --preset $@ -j $(TEST_JOBS)
 
 # The layers without libtorch, which is not instrumented, and the saved inputs of the fuzzers.
 tsan fuzz: setup-test
-	@mkdir -p build && echo "building the $@ preset" && $(call build_preset,$@)
+	@echo "building the $@ preset"; $(call build_preset,$@)
 	ctest --preset $@ -j $(TEST_JOBS)
 
 test: dev tsan fuzz
@@ -69,11 +73,9 @@ format: setup-lint
 check-format: setup-lint
 	@clang-format --dry-run -Werror $(SOURCES) && echo "all sources are formatted"
 
-lint: setup-lint
-	@mkdir -p build && cmake --preset dev -B build/lint -DCOHORT_UNITY=OFF >build/lint-configure.log
-	@git ls-files 'src/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy -p build/lint --quiet \
-	  --extra-arg=-Wno-unknown-warning-option \
-	  --extra-arg=-include --extra-arg=ATen/core/ivalue.h  # which clang 14 wants complete first
+lint: setup-lint setup-test
+	@$(call configure_preset,dev)
+	@tools/lint.py -j $(JOBS) build/dev $(SINCE)
 
 clean:
 	rm -rf build
