@@ -35,8 +35,6 @@ class AllReduce final : public UpdateMethod, public OverlappedExchange {
     plan({});
   }
 
-  StepKind before_step(Replica&) override { return StepKind::kTrain; }
-
   void gradients_ready(Replica& replica, Range range) override {
     if (alone() || local_steps()) return;
     if (learning_) arrivals_.push_back(bucket_at(segments_, range.begin));
@@ -75,7 +73,6 @@ class AllReduce final : public UpdateMethod, public OverlappedExchange {
     last_step_ = {};  // what follows is no step
   }
 
-  void finish(Replica&, Ending) override {}
   void visit_state(StateVisitor&) override {}
 
  private:

@@ -126,8 +126,6 @@ class Compressed final : public UpdateMethod {
     codec_ = make_codec_(replica, parameters_->tensors());
   }
 
-  StepKind before_step(Replica&) override { return StepKind::kTrain; }
-
   void update(Replica& replica, const StepInfo& info) override {
     clip(replica);
     replica.apply_gradients(info.lr);
@@ -153,8 +151,6 @@ class Compressed final : public UpdateMethod {
   void materialize(Replica& replica) override {
     if (!alone()) share_statistics(replica, options_);
   }
-
-  void finish(Replica&, Ending) override {}
 
   void visit_state(StateVisitor& visitor) override {
     if (!codec_) return;

@@ -19,8 +19,6 @@ class DataParallel final : public UpdateMethod {
     copy_from_first_rank(replica, *options_.control, deadline());
   }
 
-  StepKind before_step(Replica&) override { return StepKind::kTrain; }
-
   void update(Replica& replica, const StepInfo& info) override {
     if (alone()) {
       replica.apply_gradients(info.lr);
@@ -38,7 +36,6 @@ class DataParallel final : public UpdateMethod {
   }
 
   void materialize(Replica& replica) override { share_statistics(replica, options_); }
-  void finish(Replica&, Ending) override {}
   void visit_state(StateVisitor&) override {}
 
  private:

@@ -36,8 +36,6 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
                       GossipExchangeOptions{options_.patience, options_.note, options_.enters});
   }
 
-  StepKind before_step(Replica&) override { return StepKind::kTrain; }
-
   void update(Replica& replica, const StepInfo& info) override {
     replica.apply_gradients(info.lr);
     if (alone() || (info.step + 1) % every_ != 0) return;
@@ -60,8 +58,6 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
     end_round();
     if (options_.statistics == StatisticsPolicy::kMean) share_statistics(replica, options_);
   }
-
-  void finish(Replica&, Ending) override {}
 
   void visit_state(StateVisitor& visitor) override {
     if (!node_) return;

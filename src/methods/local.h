@@ -11,10 +11,8 @@ namespace cohort {
 class Local final : public UpdateMethod {
  public:
   void start(Replica&) override {}
-  StepKind before_step(Replica&) override { return StepKind::kTrain; }
   void update(Replica& replica, const StepInfo& info) override;
   void materialize(Replica&) override {}
-  void finish(Replica&, Ending) override {}
   void visit_state(StateVisitor&) override {}
 };
 

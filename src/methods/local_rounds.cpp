@@ -28,8 +28,6 @@ class LocalRounds final : public UpdateMethod {
     outer_ = {replica.parameters().clone(), at::zeros_like(replica.parameters())};
   }
 
-  StepKind before_step(Replica&) override { return StepKind::kTrain; }
-
   void update(Replica& replica, const StepInfo& info) override {
     replica.apply_gradients(info.lr);
     if (alone() || (info.step + 1) % every_ != 0) return;
@@ -51,8 +49,6 @@ class LocalRounds final : public UpdateMethod {
   void materialize(Replica& replica) override {
     if (!alone()) share_statistics(replica, options_);
   }
-
-  void finish(Replica&, Ending) override {}
 
   void visit_state(StateVisitor& visitor) override {
     if (!outer_.x.defined()) return;

@@ -59,7 +59,7 @@ class UpdateMethod {
 
   // Called before the forward pass of every step, perhaps more than once. Afterwards parameters()
   // are those to train on: a method may have left them on their way while the batch was loaded.
-  virtual StepKind before_step(Replica& replica) = 0;
+  virtual StepKind before_step(Replica&) { return StepKind::kTrain; }
 
   // Called after backward. Turns gradients() (of a probe: info.loss) into the parameters for the
   // next step, which before_step() or materialize() may have to wait for.
@@ -70,7 +70,7 @@ class UpdateMethod {
 
   // Called once after the last step, also of a run that was interrupted; materialize() follows.
   // What other workers still do to a model in common is waited for here.
-  virtual void finish(Replica& replica, Ending ending) = 0;
+  virtual void finish(Replica&, Ending) {}
 
   // Estimates, error memory, clocks: what a checkpoint must hold besides the replica's own state.
   virtual void visit_state(StateVisitor& visitor) = 0;
