@@ -53,12 +53,6 @@ struct RunConfig {
   std::int64_t replay_window = 256;
   std::int64_t rank = -1;
 
-  // Swamp
-  std::string swamp_server = "validated";
-  std::int64_t validation_size = 1000;
-  double swamp_hysteresis = 1;
-  std::int64_t check_samples = 320;
-
   // Gossip and compression
   std::string topology = "ring";
   std::int64_t topology_degree = 0;

@@ -91,14 +91,16 @@ RunConfig translate(const SwampFlags& flags) {
   set_setting(config, "free-trial-steps", flags.free_trial_steps);
   set_setting(config, "pull-probability", flags.pull_probability);
   set_setting(config, "crossover-probability", flags.crossover_probability);
-  if (!flags.swamp_server.empty()) config.swamp_server = flags.swamp_server;
-  if (config.swamp_server == "validated") {
-    config.validation_size = flags.validation_size;
+  const std::string server = flags.swamp_server.empty() ? "validated" : flags.swamp_server;
+  set_setting(config, "swamp-server", server);
+  if (server == "validated") {
+    set_setting(config, "validation-size", flags.validation_size);
   } else {
-    if (__builtin_mul_overflow(flags.validate_batch_size, flags.validate_max_batch,
-                               &config.check_samples)) {
+    std::int64_t samples = 0;
+    if (__builtin_mul_overflow(flags.validate_batch_size, flags.validate_max_batch, &samples)) {
       throw ConfigError("--validate_batch_size times --validate_max_batch is too large");
     }
+    set_setting(config, "check-samples", samples);
   }
   config.dump_every = flags.loss_sample_interval;
   config.keep_dumps = flags.keep_dumps;

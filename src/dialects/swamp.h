@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/run_config.h"
+#include "methods/swamp_method.h"
 
 namespace cohort {
 
@@ -36,7 +37,7 @@ struct SwampFlags {
   std::string training_data_dir;
   // Ours.
   std::string swamp_server;  // empty: validated
-  std::int64_t validation_size = RunConfig{}.validation_size;
+  std::int64_t validation_size = SwampSettings{}.validation_size;
   std::int64_t keep_dumps = RunConfig{}.keep_dumps;
   std::int64_t threads = 0;
 };

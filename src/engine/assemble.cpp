@@ -18,6 +18,7 @@
 #include "methods/method_traits.h"
 #include "methods/server_access.h"
 #include "methods/settings.h"
+#include "methods/swamp_method.h"
 
 namespace cohort {
 namespace {
@@ -229,16 +230,17 @@ std::int64_t batch_of_all(const RunConfig& config, int workers) {
 }
 
 std::int64_t validation_size(const RunConfig& config, const Dataset& train) {
+  const SwampSettings own = swamp_settings().read(config.own);
   if (traits_of(config.method).servers != MethodTraits::Servers::kBestModel ||
-      config.swamp_server != "validated") {
+      own.server != "validated") {
     return 0;
   }
-  if (config.validation_size * 2 > train.size()) {
-    throw ConfigError("--validation-size " + std::to_string(config.validation_size) +
+  if (own.validation_size * 2 > train.size()) {
+    throw ConfigError("--validation-size " + std::to_string(own.validation_size) +
                       " leaves too little to train on: there are " + std::to_string(train.size()) +
                       " samples");
   }
-  return config.validation_size;
+  return own.validation_size;
 }
 
 SampleOrder sample_order(const RunConfig& config, const Dataset& train, const WorkerPlace& place,
@@ -377,9 +379,10 @@ std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const Samp
 }
 
 ServerAccess server_access(const RunConfig& config, const SampleOrder& order, ServerAccess access) {
+  const SwampSettings swamp = swamp_settings().read(config.own);
   access.swamp = {.workers = static_cast<int>(config.workers),
-                  .policy = config.swamp_server,
-                  .hysteresis = config.swamp_hysteresis,
+                  .policy = swamp.server,
+                  .hysteresis = swamp.hysteresis,
                   .settings = common_settings(config)};
   JobSpec& spec = access.spec;
   spec.workers = static_cast<int>(config.workers);

@@ -12,6 +12,7 @@
 #include "engine/device.h"
 #include "engine/prepared_set.h"
 #include "methods/flat_model.h"
+#include "methods/swamp_method.h"
 
 namespace cohort {
 namespace {
@@ -51,8 +52,8 @@ struct SwampExaminer::Parts {
 
   PreparedSet drawn(std::uint64_t draw) const {
     RandomStream random(static_cast<Seed>(config.seed), "swamp check", {draw});
-    std::vector<std::int64_t> samples(
-        static_cast<std::size_t>(std::min<std::int64_t>(config.check_samples, train.size())));
+    const std::int64_t most = swamp_settings().read(config.own).check_samples;
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(most, train.size())));
     for (std::int64_t& sample : samples) {
       sample = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(train.size())));
     }

@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kSwampLeaveTimeout{5};
 class Swamp final : public UpdateMethod {
  public:
   explicit Swamp(const MethodOptions& options)
-      : options_(options), trials_(swamp_trials().read(options.own)) {}
+      : options_(options), settings_(swamp_settings().read(options.own)) {}
 
   ~Swamp() override {
     if (client_) client_->leave(deadline_in(kSwampLeaveTimeout));
@@ -56,11 +56,11 @@ class Swamp final : public UpdateMethod {
   }
 
   StepKind before_step(Replica&) override {
-    return client_ && trained_ >= trials_.free_trial_steps ? StepKind::kProbe : StepKind::kTrain;
+    return client_ && trained_ >= settings_.free_trial_steps ? StepKind::kProbe : StepKind::kTrain;
   }
 
   void update(Replica& replica, const StepInfo& info) override {
-    if (!client_ || trained_ < trials_.free_trial_steps) {
+    if (!client_ || trained_ < settings_.free_trial_steps) {
       replica.apply_gradients(info.lr);
       ++trained_;
       changed_ = true;
@@ -139,8 +139,8 @@ class Swamp final : public UpdateMethod {
     RandomStream random(
         derive_seed(options_.seed, "swamp",
                     {static_cast<std::uint64_t>(options_.rank), static_cast<std::uint64_t>(step)}));
-    const bool pulls = random.uniform() < trials_.pull_probability;
-    const bool crosses = random.uniform() < trials_.crossover_probability;
+    const bool pulls = random.uniform() < settings_.pull_probability;
+    const bool crosses = random.uniform() < settings_.crossover_probability;
     if (!pulls) return;
     options_.doing(Phase::kExchanging);
     const auto pulled = client_->pull(values_, version_, deadline());
@@ -160,7 +160,7 @@ class Swamp final : public UpdateMethod {
   }
 
   MethodOptions options_;
-  const SwampTrials trials_;
+  const SwampSettings settings_;
   bool trusts_verdicts_ = false;
   bool refusal_noted_ = false;
   std::int64_t trained_ = 0;  // batches since the last probe

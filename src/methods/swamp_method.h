@@ -22,13 +22,16 @@
 
 namespace cohort {
 
-// When a worker offers its model and when it takes another's.
-struct SwampTrials {
+struct SwampSettings {
+  std::string server = "validated";
   std::int64_t free_trial_steps = 10;
   double pull_probability = 0.5;
   double crossover_probability = 0;
+  std::int64_t validation_size = 1000;
+  double hysteresis = 1;
+  std::int64_t check_samples = 320;
 };
-const OwnSettings<SwampTrials>& swamp_trials();
+const OwnSettings<SwampSettings>& swamp_settings();
 
 std::unique_ptr<UpdateMethod> make_swamp(const MethodOptions& options);
 MethodTraits swamp_traits();

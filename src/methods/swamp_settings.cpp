@@ -6,52 +6,15 @@
 namespace cohort {
 namespace {
 
-std::vector<ConfigField> swamp_fields() {
-  std::vector<ConfigField> all = {
-      {"swamp-server",
-       setting_group::kSwamp,
-       &RunConfig::swamp_server,
-       "how the best model is chosen; see docs/swamp.md",
-       0,
-       0,
-       {"validated", "latest", "fifo"}},
-      {"validation-size",
-       setting_group::kSwamp,
-       &RunConfig::validation_size,
-       "validated: training samples kept apart, on which models are compared",
-       10,
-       kMaxCount,
-       {}},
-      {"swamp-hysteresis",
-       setting_group::kSwamp,
-       &RunConfig::swamp_hysteresis,
-       "validated: standard errors by which a model must be better",
-       0,
-       100,
-       {}},
-      {"check-samples",
-       setting_group::kSwamp,
-       &RunConfig::check_samples,
-       "fifo, latest: training samples drawn anew for every comparison",
-       1,
-       kMaxCount,
-       {}},
-  };
-  const std::vector<ConfigField> trials = swamp_trials().fields();
-  all.insert(all.begin() + 1, trials.begin(), trials.end());
-  for (const ConfigField& field : server_place_fields()) all.push_back(field);
-  return all;
-}
-
 void check_swamp(const RunConfig& config) {
-  const RunConfig usual;
-  const bool validated = config.swamp_server == "validated";
+  const SwampSettings own = swamp_settings().read(config.own);
+  const SwampSettings usual;
+  const bool validated = own.server == "validated";
   const std::string if_validated = "--swamp-server validated";
-  refuse_idle(!validated && config.validation_size != usual.validation_size, "validation-size",
+  refuse_idle(!validated && own.validation_size != usual.validation_size, "validation-size",
               if_validated);
-  refuse_idle(!validated && config.swamp_hysteresis != usual.swamp_hysteresis, "swamp-hysteresis",
-              if_validated);
-  refuse_idle(validated && config.check_samples != usual.check_samples, "check-samples",
+  refuse_idle(!validated && own.hysteresis != usual.hysteresis, "swamp-hysteresis", if_validated);
+  refuse_idle(validated && own.check_samples != usual.check_samples, "check-samples",
               "--swamp-server fifo or latest");
   if (config.partition != "none" && config.partition != "all") {
     throw ConfigError(
@@ -66,22 +29,38 @@ void check_swamp(const RunConfig& config) {
 
 }  // namespace
 
-const OwnSettings<SwampTrials>& swamp_trials() {
-  static const OwnSettings<SwampTrials> table(
-      setting_group::kSwamp, {{"free-trial-steps", &SwampTrials::free_trial_steps,
-                               "batches that a worker trains on between probes", 1, 1e9},
-                              {"pull-probability", &SwampTrials::pull_probability,
-                               "of taking the best model after a probe that was not better", 0, 1},
-                              {"crossover-probability", &SwampTrials::crossover_probability,
-                               "that a pull takes the mean of both models instead", 0, 1}});
+const OwnSettings<SwampSettings>& swamp_settings() {
+  using S = SwampSettings;
+  static const OwnSettings<S> table(
+      setting_group::kSwamp,
+      {{"swamp-server",
+        &S::server,
+        "how the best model is chosen; see docs/swamp.md",
+        0,
+        0,
+        {"validated", "latest", "fifo"}},
+       {"free-trial-steps", &S::free_trial_steps, "batches that a worker trains on between probes",
+        1, 1e9},
+       {"pull-probability", &S::pull_probability,
+        "of taking the best model after a probe that was not better", 0, 1},
+       {"crossover-probability", &S::crossover_probability,
+        "that a pull takes the mean of both models instead", 0, 1},
+       {"validation-size", &S::validation_size,
+        "validated: training samples kept apart, on which models are compared", 10, kMaxCount},
+       {"swamp-hysteresis", &S::hysteresis,
+        "validated: standard errors by which a model must be better", 0, 100},
+       {"check-samples", &S::check_samples,
+        "fifo, latest: training samples drawn anew for every comparison", 1, kMaxCount}});
   return table;
 }
 
 MethodTraits swamp_traits() {
+  std::vector<ConfigField> settings = swamp_settings().fields();
+  for (const ConfigField& field : server_place_fields()) settings.push_back(field);
   return {.models = MethodTraits::Models::kCompeting,
           .servers = MethodTraits::Servers::kBestModel,
           .sees_all_data = true,
-          .settings = swamp_fields(),
+          .settings = std::move(settings),
           .check = check_swamp};
 }
 
