@@ -32,6 +32,9 @@ function(cohort_library name)
   endif()
   if(ARG_TORCH)
     target_link_libraries(cohort_${name} PUBLIC ${TORCH_LIBRARIES})
+    # Headers of libtorch 1.13 name a type that Clang wants complete.
+    target_compile_options(cohort_${name} PUBLIC
+      "$<$<CXX_COMPILER_ID:Clang>:SHELL:-include ATen/core/ivalue.h>")
   endif()
   set_property(GLOBAL APPEND PROPERTY COHORT_LIBRARIES cohort_${name})
 endfunction()

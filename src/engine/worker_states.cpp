@@ -151,19 +151,17 @@ std::vector<WorkerState> gather_states(WorkerState own, const WorkerState& newco
     }
     return {};
   }
-  std::vector<WorkerState> all;
+  std::vector<WorkerState> all(static_cast<std::size_t>(messages.size()));
   for (Rank rank = 0; rank < messages.size(); ++rank) {
-    if (rank == leader) {
-      all.push_back(std::move(own));
-      continue;
-    }
+    if (rank == leader) continue;
     try {
-      all.push_back(worker_state_from(messages.receive(rank, kStateTag, deadline).payload, rank));
+      all[rank] = worker_state_from(messages.receive(rank, kStateTag, deadline).payload, rank);
     } catch (const PeerError&) {
       if (messages.gone(rank).empty()) throw;
-      all.push_back(newcomer);
+      all[rank] = newcomer;
     }
   }
+  all[leader] = std::move(own);
   return all;
 }
 
