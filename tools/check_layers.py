@@ -32,7 +32,7 @@ ALLOWED = {  # layer: what it may include, besides itself
     "storage": {"core"},
     "network": {"core"},
     "transport": {"core", "network"},
-    "collectives": {"core", "transport"},
+    "collectives": {"core", "transport", "kernels"},
     "topology": {"core", "config"},
     "compressors": {"core", "config"},
     "optimizers": {"core"},

@@ -1,4 +1,4 @@
-// What every kernel launch is followed by.
+// What every kernel launch, and every call of the CUDA runtime, is followed by.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,10 +9,11 @@
 
 namespace cohort::kernels {
 
-inline void check_launch(const char* what) {
-  const cudaError_t error = cudaGetLastError();
-  if (error == cudaSuccess) return;
-  throw RunError(std::string("the GPU refused ") + what + ": " + cudaGetErrorString(error));
+inline void check(cudaError_t result, const char* what) {
+  if (result == cudaSuccess) return;
+  throw RunError(std::string("the GPU refused ") + what + ": " + cudaGetErrorString(result));
 }
+
+inline void check_launch(const char* what) { check(cudaGetLastError(), what); }
 
 }  // namespace cohort::kernels

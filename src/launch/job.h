@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,7 @@ class Job {
 struct JobOptions {
   int workers = 0;  // ranks in all; 0: one for each process, or for each GPU where ranks are GPUs
   bool messages = false;  // the ranks also send each other messages (Membership::messages)
+  std::optional<int> shared_gpu = {};  // on which all ranks are (threads); nothing: there is none
   // The loss of a process does not end the others, where the engine can do so (tcp, with messages);
   // `returns`: this process was lost and comes back to those who went on.
   bool outlives_losses = false;

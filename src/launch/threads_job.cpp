@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/one_gpu.h"
 #include "collectives/shared_memory.h"
 #include "launch/process_messages.h"
 #include "launch/process_ranks.h"
@@ -16,6 +17,7 @@ class ThreadsJob final : public Job {
   explicit ThreadsJob(const JobOptions& options)
       : plan_{.local_size = std::max(1, options.workers)},
         messages_(options.messages),
+        shared_gpu_(options.shared_gpu),
         alone_(lone_group(plan_)) {}
 
   JobShape shape() const override { return shape_of(plan_); }
@@ -23,9 +25,12 @@ class ThreadsJob final : public Job {
 
   std::vector<Membership> join() override {
     const auto activities = activities_of(plan_, nullptr);
+    auto gradients = make_shared_memory_group(plan_.size(), activities);
+    const bool on_gpu = shared_gpu_ && sum_on_gpu(gradients, *shared_gpu_);
     std::vector<Membership> members =
         members_of(plan_, activities, make_shared_memory_group(plan_.size(), activities),
-                   make_shared_memory_group(plan_.size(), activities));
+                   std::move(gradients));
+    for (Membership& member : members) member.gradients_on_device = on_gpu;
     if (messages_) give_messages(members, make_in_process_group(plan_.size()));
     return members;
   }
@@ -35,6 +40,7 @@ class ThreadsJob final : public Job {
  private:
   ProcessPlan plan_;
   bool messages_;
+  std::optional<int> shared_gpu_;
   std::unique_ptr<Collectives> alone_;
 };
 

@@ -23,6 +23,18 @@ namespace {
 
 constexpr int kMaxServers = 1024;
 
+// The GPU that all workers of this one process are on.
+std::optional<int> shared_gpu(const RunConfig& config) {
+  const auto size = static_cast<int>(config.workers);
+  std::optional<at::Device> shared;
+  for (Rank rank = 0; rank < size; ++rank) {
+    const at::Device device = worker_device(config, {rank, size, rank});
+    if (!device.is_cuda() || device != shared.value_or(device)) return {};
+    shared = device;
+  }
+  return size > 1 ? std::optional<int>(shared->index()) : std::nullopt;
+}
+
 }  // namespace
 
 void check_names(const RunConfig& config) {
@@ -61,6 +73,7 @@ std::unique_ptr<Job> join_job(RunConfig& config, const JobPlace& place, const No
   options.messages = traits.own_state;
   options.outlives_losses = traits.survives_losses;
   options.returns = place.rejoin;
+  if (config.engine == "threads") options.shared_gpu = shared_gpu(config);
   for (const std::string& address : place.rejoin_at) {
     options.returns_to.push_back(parse_address(address));
   }

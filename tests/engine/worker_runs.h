@@ -73,6 +73,7 @@ struct RunExtras {
   const DataSplits* data = nullptr;             // instead of the configuration's
   std::function<void(Step)> on_step = nullptr;  // of the last worker
   const std::atomic<bool>* stop = nullptr;      // likewise
+  std::function<std::vector<Membership>(int)> join = memberships;
 };
 
 // Where a run that is saved in `store` goes on: `changed` when the batch of all workers is not what
@@ -104,7 +105,7 @@ inline RunResult run_group(const RunConfig& config, const RunExtras& extras = {}
     }
   }
   const std::atomic<bool> never = false;
-  auto members = memberships(static_cast<int>(size));
+  auto members = extras.join(static_cast<int>(size));
   run_workers(config, *data, members, resume ? &*resume : nullptr, [&](Worker& worker) {
     const auto at = static_cast<std::size_t>(worker.member().rank);
     RememberedProgress progress;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/worker_runs.h"
+#include "launch/threads_job.h"
 
 namespace cohort::test {
 namespace {
@@ -30,6 +31,11 @@ RunConfig gpu_run(const std::string& model = "resnet20") {
   config.record_every = 5;
   config.device = "cuda";
   return config;
+}
+
+// Of workers that share the GPU.
+std::vector<Membership> on_one_gpu(int workers) {
+  return make_threads_job({.workers = workers, .messages = true, .shared_gpu = 0})->join();
 }
 
 double last_loss(const RunResult& result) { return result.records.back().loss; }
@@ -126,10 +132,24 @@ TEST_F(OnGpu, WorkersThatShareItKeepInStep) {
     config.method = method;
     config.workers = 4;
     config.precision = "bf16";
-    const RunResult result = run_group(config);
+    const RunResult result = run_group(config, {.join = on_one_gpu});
     EXPECT_TRUE(std::isfinite(last_loss(result))) << method;
     if (config.method == "all-reduce") expect_equal_replicas(result);
   }
+}
+
+// All in step: the same batches give the same model, up to the order of sums.
+TEST_F(OnGpu, WorkersThatShareItSumAsOnTheCpu) {
+  RunConfig config = gpu_run();
+  config.method = "all-reduce";
+  config.workers = 4;
+  config.batch = 8;
+  config.iterations = 5;
+  const RunResult gpu = run_group(config, {.join = on_one_gpu});
+  config.device = "cpu";
+  const RunResult cpu = run_group(config);
+  expect_equal_replicas(gpu);
+  EXPECT_NEAR(last_loss(gpu), last_loss(cpu), 5e-3);
 }
 
 TEST_F(OnGpu, ALossThatIsNoNumberNamesItsStep) {
