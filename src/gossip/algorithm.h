@@ -13,7 +13,8 @@
 // round, w_ii what is left of 1, eta m the optimizer's step and Q the compressor, tensor by tensor.
 //
 // All arithmetic on estimates uses what was decoded from the wire, on the sender too, so that
-// sender and receivers have the same numbers. One object per rank, used from one thread at a time.
+// sender and receivers have the same numbers. Vectors are those of a GossipVectors, which does all
+// arithmetic; `x` is one that it can take. One object per rank, used from one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@
 #include "compressors/model_codec.h"
 #include "core/registry.h"
 #include "core/types.h"
+#include "gossip/vectors.h"
 #include "topology/topology.h"
 
 namespace cohort {
@@ -37,7 +39,8 @@ struct GossipRound {
 };
 
 // Of an algorithm that remembers something of its neighbours, which must then stay the same ones.
-// It can be told anew: forget_neighbours(), then take_estimate() for each.
+// It can be told anew: forget_neighbours(), then take_estimate() for each. Estimates that come and
+// go here are in main memory.
 class NeighbourMemory {
  public:
   virtual ~NeighbourMemory() = default;
@@ -46,7 +49,7 @@ class NeighbourMemory {
   // of whom the others believe `estimate`: it will be told of its neighbours by take_estimate().
   virtual void enter(std::span<const float> x, std::span<const float> estimate) = 0;
 
-  virtual std::span<const float> own_estimate() const = 0;  // what the others believe of this rank
+  virtual std::vector<float> own_estimate() const = 0;  // what the others believe of this rank
   virtual void forget_neighbours() = 0;
   virtual void take_estimate(const Neighbour& of, std::span<const float> estimate) = 0;
 };
@@ -87,7 +90,8 @@ struct GossipOptions {
   Rank rank = 0;
   std::int64_t numel = 0;
   std::shared_ptr<ModelCodec> codec = nullptr;
-  double stepsize = 1;                     // gamma, in (0, 1]
+  std::shared_ptr<GossipVectors> vectors = nullptr;  // null: those of the codec, in main memory
+  double stepsize = 1;                               // gamma, in (0, 1]
   bool estimates_from_zero = false;        // choco: not from the model that all begin with
   bool mix_first = true;                   // d-psgd: mix, then step (hides the exchange)
   std::vector<Neighbour> neighbours = {};  // for those who remember something of each
@@ -95,6 +99,7 @@ struct GossipOptions {
 
 // Throws ConfigError when the algorithm makes no sense with the compressor, or the step size is
 // out of range.
+std::shared_ptr<GossipVectors> vectors_of(const GossipOptions& options);
 using GossipRegistry = Registry<GossipAlgorithm, const GossipOptions&>;
 const GossipRegistry& gossip_algorithms();
 

@@ -1,7 +1,6 @@
 #include "gossip/choco.h"
 
 #include "gossip/estimates.h"
-#include "gossip/vectors.h"
 
 namespace cohort {
 namespace {
@@ -15,11 +14,11 @@ class Choco final : public EstimatingAlgorithm {
 
   void start(std::span<const float> x) override {
     EstimatingAlgorithm::start(x);
-    if (from_zero_) estimates().start(std::vector<float>(x.size()));
+    if (from_zero_) estimates().start_from_zero();
   }
 
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
-    add_scaled(x, stepsize_, estimates().pull());
+    vectors().combine(x, 1.0F, x, stepsize_, estimates().pull());
     estimates().send(x, round, message);
   }
 

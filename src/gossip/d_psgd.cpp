@@ -1,9 +1,6 @@
 #include "gossip/d_psgd.h"
 
-#include <algorithm>
-
 #include "core/error.h"
-#include "gossip/vectors.h"
 
 namespace cohort {
 namespace {
@@ -13,26 +10,27 @@ class DPsgd final : public GossipAlgorithm {
   explicit DPsgd(const GossipOptions& options)
       : rank_(options.rank),
         mix_first_(options.mix_first),
-        codec_(options.codec),
-        change_(static_cast<std::size_t>(options.numel)) {}
+        vectors_(vectors_of(options)),
+        change_(vectors_->make()) {}
 
-  void start(std::span<const float>) override { std::fill(change_.begin(), change_.end(), 0.0F); }
+  void start(std::span<const float>) override { vectors_->clear(change_); }
 
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
-    if (mix_first_) add_scaled(x, 1.0F, change_);
-    codec_->encode(x, rank_, round.number, message);
+    if (mix_first_) vectors_->combine(x, 1.0F, x, 1.0F, change_);
+    vectors_->encode(x, rank_, round.number, message);
     // As the neighbours see it: what is given away and what is got sum to zero over all ranks.
-    std::fill(change_.begin(), change_.end(), 0.0F);
-    codec_->decode_add(message, rank_, round.number, -static_cast<float>(round.given), change_);
+    vectors_->clear(change_);
+    vectors_->decode_add(message, rank_, round.number, -static_cast<float>(round.given), change_);
   }
 
   void receive(const Neighbour& from, const GossipRound& round,
                std::span<const std::byte> message) override {
-    codec_->decode_add(message, from.rank, round.number, static_cast<float>(from.weight), change_);
+    vectors_->decode_add(message, from.rank, round.number, static_cast<float>(from.weight),
+                         change_);
   }
 
   void conclude(std::span<float> x) override {
-    if (!mix_first_) add_scaled(x, 1.0F, change_);
+    if (!mix_first_) vectors_->combine(x, 1.0F, x, 1.0F, change_);
   }
 
   bool answers_before_gradient() const override { return !mix_first_; }
@@ -42,8 +40,8 @@ class DPsgd final : public GossipAlgorithm {
  private:
   Rank rank_;
   bool mix_first_;
-  std::shared_ptr<ModelCodec> codec_;
-  std::vector<float> change_;  // sum_j w_ij (x_j - x_i) of the last round
+  std::shared_ptr<GossipVectors> vectors_;
+  std::span<float> change_;  // sum_j w_ij (x_j - x_i) of the last round
 };
 
 }  // namespace

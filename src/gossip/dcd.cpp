@@ -1,9 +1,6 @@
 #include "gossip/dcd.h"
 
-#include <algorithm>
-
 #include "gossip/estimates.h"
-#include "gossip/vectors.h"
 
 namespace cohort {
 namespace {
@@ -13,9 +10,9 @@ class Dcd final : public EstimatingAlgorithm {
   using EstimatingAlgorithm::EstimatingAlgorithm;
 
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
-    add_scaled(x, 1.0F, estimates().pull());
+    vectors().combine(x, 1.0F, x, 1.0F, estimates().pull());
     estimates().send(x, round, message);
-    std::copy(estimates().own_estimate().begin(), estimates().own_estimate().end(), x.begin());
+    vectors().copy(estimates().own(), x);
   }
 };
 

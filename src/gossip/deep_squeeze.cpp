@@ -1,9 +1,5 @@
 #include "gossip/deep_squeeze.h"
 
-#include <algorithm>
-
-#include "gossip/vectors.h"
-
 namespace cohort {
 namespace {
 
@@ -12,29 +8,30 @@ class DeepSqueeze final : public GossipAlgorithm {
   explicit DeepSqueeze(const GossipOptions& options)
       : rank_(options.rank),
         stepsize_(static_cast<float>(options.stepsize)),
-        codec_(options.codec),
-        error_(static_cast<std::size_t>(options.numel)),
-        change_(error_.size()) {}
+        vectors_(vectors_of(options)),
+        error_(vectors_->make()),
+        change_(vectors_->make()) {}
 
   void start(std::span<const float>) override {
-    std::fill(error_.begin(), error_.end(), 0.0F);
-    std::fill(change_.begin(), change_.end(), 0.0F);
+    vectors_->clear(error_);
+    vectors_->clear(change_);
   }
 
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
-    add_scaled(error_, 1.0F, x);
-    codec_->encode(error_, rank_, round.number, message);
-    codec_->decode_add(message, rank_, round.number, -1.0F, error_);
-    std::fill(change_.begin(), change_.end(), 0.0F);
-    codec_->decode_add(message, rank_, round.number, -static_cast<float>(round.given), change_);
+    vectors_->combine(error_, 1.0F, error_, 1.0F, x);
+    vectors_->encode(error_, rank_, round.number, message);
+    vectors_->decode_add(message, rank_, round.number, -1.0F, error_);
+    vectors_->clear(change_);
+    vectors_->decode_add(message, rank_, round.number, -static_cast<float>(round.given), change_);
   }
 
   void receive(const Neighbour& from, const GossipRound& round,
                std::span<const std::byte> message) override {
-    codec_->decode_add(message, from.rank, round.number, static_cast<float>(from.weight), change_);
+    vectors_->decode_add(message, from.rank, round.number, static_cast<float>(from.weight),
+                         change_);
   }
 
-  void conclude(std::span<float> x) override { add_scaled(x, stepsize_, change_); }
+  void conclude(std::span<float> x) override { vectors_->combine(x, 1.0F, x, stepsize_, change_); }
 
   bool answers_before_gradient() const override { return true; }
 
@@ -43,9 +40,9 @@ class DeepSqueeze final : public GossipAlgorithm {
  private:
   Rank rank_;
   float stepsize_;
-  std::shared_ptr<ModelCodec> codec_;
-  std::vector<float> error_;
-  std::vector<float> change_;  // of the round under way
+  std::shared_ptr<GossipVectors> vectors_;
+  std::span<float> error_;
+  std::span<float> change_;  // of the round under way
 };
 
 }  // namespace

@@ -1,9 +1,6 @@
 #include "gossip/ecd.h"
 
-#include <algorithm>
-
 #include "core/error.h"
-#include "gossip/vectors.h"
 
 namespace cohort {
 namespace {
@@ -12,35 +9,37 @@ class Ecd final : public GossipAlgorithm, private NeighbourMemory {
  public:
   explicit Ecd(const GossipOptions& options)
       : rank_(options.rank),
-        codec_(options.codec),
-        x_(static_cast<std::size_t>(options.numel)),
-        z_(x_.size()),
-        own_(x_.size()) {
+        numel_(static_cast<std::size_t>(options.numel)),
+        vectors_(vectors_of(options)),
+        x_(vectors_->make()),
+        z_(vectors_->make()),
+        own_(vectors_->make()) {
     for (const Neighbour& neighbour : options.neighbours) {
-      others_.push_back({neighbour, std::vector<float>(x_.size()), true});
+      others_.push_back({neighbour, vectors_->make(), true});
     }
   }
 
   void start(std::span<const float> x) override {
-    std::copy(x.begin(), x.end(), x_.begin());
-    std::copy(x.begin(), x.end(), own_.begin());
-    for (Other& other : others_) std::copy(x.begin(), x.end(), other.estimate.begin());
+    vectors_->copy(x, x_);
+    vectors_->copy(x, own_);
+    for (Other& other : others_) vectors_->copy(x, other.estimate);
   }
 
   void advance(std::span<float> x, const GossipRound& round, Bytes& message) override {
     // x is x_ - eta m.
-    subtract(x, x, x_);
-    add_scaled(x, 1.0F, own_);
+    vectors_->combine(x, 1.0F, x, -1.0F, x_);
+    vectors_->combine(x, 1.0F, x, 1.0F, own_);
     for (const Other& other : others_) {
       if (!other.known) continue;
       const auto weight = static_cast<float>(other.neighbour.weight);
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] += weight * (other.estimate[i] - own_[i]);
+      vectors_->combine(z_, 1.0F, other.estimate, -1.0F, own_);
+      vectors_->combine(x, 1.0F, x, weight, z_);
     }
     const float half = 0.5F * static_cast<float>(round.number);
-    for (std::size_t i = 0; i < x.size(); ++i) z_[i] = (1.0F - half) * x_[i] + half * x[i];
-    codec_->encode(z_, rank_, round.number, message);
+    vectors_->combine(z_, 1.0F - half, x_, half, x);
+    vectors_->encode(z_, rank_, round.number, message);
     move(own_, rank_, round, message);
-    std::copy(x.begin(), x.end(), x_.begin());
+    vectors_->copy(x, x_);
   }
 
   void receive(const Neighbour& from, const GossipRound& round,
@@ -67,16 +66,20 @@ class Ecd final : public GossipAlgorithm, private NeighbourMemory {
  private:
   struct Other {
     Neighbour neighbour;
-    std::vector<float> estimate;
+    std::span<float> estimate;
     bool known = true;  // false: it is lost
   };
 
   // NeighbourMemory
   void enter(std::span<const float> x, std::span<const float> estimate) override {
     start(x);
-    std::copy(estimate.begin(), estimate.end(), own_.begin());
+    vectors_->copy(estimate, own_);
   }
-  std::span<const float> own_estimate() const override { return own_; }
+  std::vector<float> own_estimate() const override {
+    std::vector<float> estimate(numel_);
+    vectors_->copy(own_, estimate);
+    return estimate;
+  }
   // The lost ones stay forgotten: their weight goes to what the rank itself is believed to be.
   void forget_neighbours() override {
     for (Other& other : others_) other.known = false;
@@ -84,27 +87,23 @@ class Ecd final : public GossipAlgorithm, private NeighbourMemory {
   void take_estimate(const Neighbour& of, std::span<const float> estimate) override {
     for (Other& other : others_) {
       if (other.neighbour.rank != of.rank) continue;
-      std::copy(estimate.begin(), estimate.end(), other.estimate.begin());
+      vectors_->copy(estimate, other.estimate);
       other.known = true;
     }
   }
 
-  void move(std::vector<float>& estimate, Rank sender, const GossipRound& round,
+  void move(std::span<float> estimate, Rank sender, const GossipRound& round,
             std::span<const std::byte> message) {
-    codec_->decode(message, sender, round.number, z_);
-    const float share = 2.0F / static_cast<float>(round.number);
-    const bool sparse = codec_->sparse();
-    for (std::size_t i = 0; i < estimate.size(); ++i) {
-      if (sparse && z_[i] == 0.0F) continue;
-      estimate[i] = (1.0F - share) * estimate[i] + share * z_[i];
-    }
+    vectors_->decode_blend(message, sender, round.number, 2.0F / static_cast<float>(round.number),
+                           estimate);
   }
 
   Rank rank_;
-  std::shared_ptr<ModelCodec> codec_;
-  std::vector<float> x_;    // the parameters of the last round
-  std::vector<float> z_;    // scratch: what is sent, then what was decoded
-  std::vector<float> own_;  // what the others believe of this rank
+  std::size_t numel_;
+  std::shared_ptr<GossipVectors> vectors_;
+  std::span<float> x_;    // the parameters of the last round
+  std::span<float> z_;    // scratch: differences, then what is sent
+  std::span<float> own_;  // what the others believe of this rank
   std::vector<Other> others_;
 };
 

@@ -1,40 +1,51 @@
 #include "gossip/estimates.h"
 
-#include <algorithm>
-
-#include "gossip/vectors.h"
+#include <utility>
 
 namespace cohort {
 
-Estimates::Estimates(Rank rank, std::int64_t numel, std::shared_ptr<ModelCodec> codec)
-    : rank_(rank),
-      codec_(std::move(codec)),
-      own_(static_cast<std::size_t>(numel)),
-      pull_(own_.size()),
-      difference_(own_.size()) {}
+Estimates::Estimates(const GossipOptions& options, std::shared_ptr<GossipVectors> vectors)
+    : rank_(options.rank),
+      numel_(static_cast<std::size_t>(options.numel)),
+      vectors_(std::move(vectors)),
+      own_(vectors_->make()),
+      pull_(vectors_->make()),
+      difference_(vectors_->make()) {}
 
 void Estimates::start(std::span<const float> own) {
-  std::copy(own.begin(), own.end(), own_.begin());
-  std::fill(pull_.begin(), pull_.end(), 0.0F);
+  vectors_->copy(own, own_);
+  vectors_->clear(pull_);
+}
+
+void Estimates::start_from_zero() {
+  vectors_->clear(own_);
+  vectors_->clear(pull_);
 }
 
 void Estimates::send(std::span<const float> x, const GossipRound& round, Bytes& message) {
-  subtract(difference_, x, own_);
-  codec_->encode(difference_, rank_, round.number, message);
-  codec_->decode_add(message, rank_, round.number, 1.0F, own_);
-  codec_->decode_add(message, rank_, round.number, -static_cast<float>(round.given), pull_);
+  vectors_->combine(difference_, 1.0F, x, -1.0F, own_);
+  vectors_->encode(difference_, rank_, round.number, message);
+  vectors_->decode_add(message, rank_, round.number, 1.0F, own_);
+  vectors_->decode_add(message, rank_, round.number, -static_cast<float>(round.given), pull_);
 }
 
 void Estimates::receive(const Neighbour& from, const GossipRound& round,
                         std::span<const std::byte> message) {
-  codec_->decode_add(message, from.rank, round.number, static_cast<float>(from.weight), pull_);
+  vectors_->decode_add(message, from.rank, round.number, static_cast<float>(from.weight), pull_);
 }
 
-void Estimates::forget_neighbours() { std::fill(pull_.begin(), pull_.end(), 0.0F); }
+std::vector<float> Estimates::own_estimate() const {
+  std::vector<float> estimate(numel_);
+  vectors_->copy(own_, estimate);
+  return estimate;
+}
+
+void Estimates::forget_neighbours() { vectors_->clear(pull_); }
 
 void Estimates::take_estimate(const Neighbour& of, std::span<const float> estimate) {
-  const auto weight = static_cast<float>(of.weight);
-  for (std::size_t i = 0; i < pull_.size(); ++i) pull_[i] += weight * (estimate[i] - own_[i]);
+  vectors_->copy(estimate, difference_);
+  vectors_->combine(difference_, 1.0F, difference_, -1.0F, own_);
+  vectors_->combine(pull_, 1.0F, pull_, static_cast<float>(of.weight), difference_);
 }
 
 std::vector<GossipAlgorithm::State> Estimates::state() {

@@ -2,6 +2,7 @@
 // theirs are from it, weighted and summed. Three vectors with the parameters, whatever the degree.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -11,12 +12,14 @@ namespace cohort {
 
 class Estimates final : public NeighbourMemory {
  public:
-  Estimates(Rank rank, std::int64_t numel, std::shared_ptr<ModelCodec> codec);
+  Estimates(const GossipOptions& options, std::shared_ptr<GossipVectors> vectors);
 
   void start(std::span<const float> own);
+  void start_from_zero();
 
   // sum_j w_ij (hat_j - hat_i) over the neighbours
   std::span<const float> pull() const { return pull_; }
+  std::span<const float> own() const { return own_; }
 
   // Encodes x - hat_i, and moves hat_i by what the neighbours will decode.
   void send(std::span<const float> x, const GossipRound& round, Bytes& message);
@@ -24,7 +27,7 @@ class Estimates final : public NeighbourMemory {
   void receive(const Neighbour& from, const GossipRound& round, std::span<const std::byte> message);
 
   void enter(std::span<const float>, std::span<const float> estimate) override { start(estimate); }
-  std::span<const float> own_estimate() const override { return own_; }
+  std::vector<float> own_estimate() const override;
   void forget_neighbours() override;
   void take_estimate(const Neighbour& of, std::span<const float> estimate) override;
 
@@ -32,17 +35,18 @@ class Estimates final : public NeighbourMemory {
 
  private:
   Rank rank_;
-  std::shared_ptr<ModelCodec> codec_;
-  std::vector<float> own_;
-  std::vector<float> pull_;
-  std::vector<float> difference_;
+  std::size_t numel_;
+  std::shared_ptr<GossipVectors> vectors_;
+  std::span<float> own_;
+  std::span<float> pull_;
+  std::span<float> difference_;  // scratch
 };
 
 // What the two have in common; they differ in what a round does to the parameters.
 class EstimatingAlgorithm : public GossipAlgorithm {
  public:
   explicit EstimatingAlgorithm(const GossipOptions& options)
-      : estimates_(options.rank, options.numel, options.codec) {}
+      : vectors_(vectors_of(options)), estimates_(options, vectors_) {}
 
   void start(std::span<const float> x) override { estimates_.start(x); }
   void receive(const Neighbour& from, const GossipRound& round,
@@ -55,9 +59,11 @@ class EstimatingAlgorithm : public GossipAlgorithm {
   std::vector<State> state() override { return estimates_.state(); }
 
  protected:
+  GossipVectors& vectors() { return *vectors_; }
   Estimates& estimates() { return estimates_; }
 
  private:
+  std::shared_ptr<GossipVectors> vectors_;
   Estimates estimates_;
 };
 

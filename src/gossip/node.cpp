@@ -41,8 +41,8 @@ void GossipNode::enter(std::uint64_t rounds, std::span<const float> x,
   anew_ = memory_ != nullptr;
 }
 
-std::span<const float> GossipNode::own_estimate() const {
-  return memory_ != nullptr ? memory_->own_estimate() : std::span<const float>();
+std::vector<float> GossipNode::own_estimate() const {
+  return memory_ != nullptr ? memory_->own_estimate() : std::vector<float>();
 }
 
 void GossipNode::find_neighbours() {
@@ -112,9 +112,11 @@ void GossipNode::on_frame(Rank from, Bytes frame) {
       }
       return;
     }
-    case GossipKind::kWantState:
-      send(from, {GossipKind::kState, round_, check_}, std::as_bytes(own_estimate()));
+    case GossipKind::kWantState: {
+      const std::vector<float> estimate = own_estimate();
+      send(from, {GossipKind::kState, round_, check_}, std::as_bytes(std::span(estimate)));
       return;
+    }
     case GossipKind::kState:
       state_came(from, header, payload);
       return;
@@ -292,10 +294,11 @@ void GossipNode::begin_anew() {
 void GossipNode::state_came(Rank from, const GossipHeader& header,
                             std::span<const std::byte> payload) {
   if (!rebuilding_) return;
-  if (payload.size() != own_estimate().size_bytes()) {
+  const std::size_t expected = own_estimate().size() * sizeof(float);
+  if (payload.size() != expected) {
     throw PeerError("rank " + std::to_string(from) + " sent an estimate of " +
                     std::to_string(payload.size()) + " bytes instead of " +
-                    std::to_string(own_estimate().size_bytes()));
+                    std::to_string(expected));
   }
   Edge& edge = edges_[from];
   edge.included = header.round;

@@ -52,8 +52,8 @@ class GossipNode {
              std::unique_ptr<GossipAlgorithm> algorithm);
 
   const GossipAlgorithm& algorithm() const { return *algorithm_; }
-  // Empty where the algorithm remembers nothing of its neighbours.
-  std::span<const float> own_estimate() const;
+  // In main memory; empty where the algorithm remembers nothing of its neighbours.
+  std::vector<float> own_estimate() const;
 
   void start(std::span<const float> x) { algorithm_->start(x); }
   // Instead: the others have had `rounds` rounds. Begins in the place of a rank with these

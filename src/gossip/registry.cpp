@@ -9,6 +9,10 @@
 
 namespace cohort {
 
+std::shared_ptr<GossipVectors> vectors_of(const GossipOptions& options) {
+  return options.vectors != nullptr ? options.vectors : make_host_vectors(options.codec);
+}
+
 const GossipRegistry& gossip_algorithms() {
   static const GossipRegistry registry(
       "gossip method",

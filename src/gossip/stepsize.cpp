@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/random.h"
-#include "gossip/vectors.h"
+#include "gossip/arithmetic.h"
 
 namespace cohort {
 namespace {
