@@ -12,6 +12,9 @@
 namespace cohort {
 
 class ElasticCollectives;  // elastic.h
+namespace kernels {
+class MessageBoard;  // one_gpu.h
+}
 
 struct Membership {
   Rank rank = 0;
@@ -28,6 +31,9 @@ struct Membership {
   // Messages between any two ranks, where JobOptions::messages asked for them; null otherwise.
   // Knows what it carried: messages->traffic().
   std::unique_ptr<MeteredTransport> messages = nullptr;
+
+  // Where all ranks are on one GPU, what their messages point to; null elsewhere.
+  std::shared_ptr<kernels::MessageBoard> board = nullptr;
 
   // Connections of this process to others, counted: of its first rank; null for the others, and
   // where there are none.

@@ -10,6 +10,7 @@
 #include "collectives/chunks.h"
 #include "core/error.h"
 #include "kernels/exchange.h"
+#include "kernels/gossip.h"
 
 namespace cohort {
 namespace {
@@ -98,6 +99,10 @@ bool sum_on_gpu(std::vector<std::unique_ptr<Collectives>>& group, int gpu) {
     member = std::make_unique<OneGpuCollectives>(std::move(member), gpu);
   }
   return true;
+}
+
+std::shared_ptr<kernels::MessageBoard> make_message_board(int ranks) {
+  return std::make_shared<kernels::MessageBoard>(ranks);
 }
 
 }  // namespace cohort

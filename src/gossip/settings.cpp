@@ -12,12 +12,14 @@ std::shared_ptr<const Topology> make_topology(const GossipSettings& settings, in
 
 std::unique_ptr<GossipNode> make_gossip_node(const GossipSettings& settings, Rank rank,
                                              std::shared_ptr<const Topology> topology,
-                                             std::vector<Range> tensors) {
+                                             std::vector<Range> tensors,
+                                             std::shared_ptr<GossipVectors> vectors) {
   GossipOptions options;
   options.rank = rank;
   for (const Range& tensor : tensors) options.numel += tensor.size;
   options.codec = std::make_shared<ModelCodec>(
       compressors().make(settings.compressor, settings.compression), std::move(tensors));
+  options.vectors = std::move(vectors);
   options.stepsize = settings.stepsize;
   options.estimates_from_zero = settings.estimates_from_zero;
   options.mix_first = settings.overlap;

@@ -25,9 +25,11 @@ struct GossipSettings {
 // Throws ConfigError when there is none for so many ranks.
 std::shared_ptr<const Topology> make_topology(const GossipSettings& settings, int size);
 
-// `tensors` tile the flat vector of parameters. Throws ConfigError when the parts do not fit.
+// `tensors` tile the flat vector of parameters. `vectors` null: in main memory. Throws ConfigError
+// when the parts do not fit.
 std::unique_ptr<GossipNode> make_gossip_node(const GossipSettings& settings, Rank rank,
                                              std::shared_ptr<const Topology> topology,
-                                             std::vector<Range> tensors);
+                                             std::vector<Range> tensors,
+                                             std::shared_ptr<GossipVectors> vectors = nullptr);
 
 }  // namespace cohort

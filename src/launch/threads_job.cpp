@@ -30,7 +30,11 @@ class ThreadsJob final : public Job {
     std::vector<Membership> members =
         members_of(plan_, activities, make_shared_memory_group(plan_.size(), activities),
                    std::move(gradients));
-    for (Membership& member : members) member.gradients_on_device = on_gpu;
+    const auto board = on_gpu ? make_message_board(plan_.size()) : nullptr;
+    for (Membership& member : members) {
+      member.gradients_on_device = on_gpu;
+      member.board = board;
+    }
     if (messages_) give_messages(members, make_in_process_group(plan_.size()));
     return members;
   }

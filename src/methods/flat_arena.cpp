@@ -7,15 +7,15 @@
 
 namespace cohort {
 
-FlatArena::FlatArena(const Replica& replica, const at::Tensor& arena)
+FlatArena::FlatArena(const Replica& replica, const at::Tensor& arena, bool in_place)
     : replica_(replica), arena_(arena) {
   std::int64_t place = 0;
   for (const Replica::Segment& segment : replica.segments()) {
     tensors_.push_back({place, segment.range.size});
     place += segment.range.size;
   }
-  if (arena.is_cpu() && place == arena.numel()) {
-    values_ = {arena.data_ptr<float>(), static_cast<std::size_t>(place)};
+  if (in_place || (arena.is_cpu() && place == arena.numel())) {
+    values_ = {arena.data_ptr<float>(), static_cast<std::size_t>(arena.numel())};
     return;
   }
   staged_ = at::empty(arena.sizes(), arena.options().device(at::kCPU));

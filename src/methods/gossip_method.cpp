@@ -8,9 +8,11 @@
 #include "core/error.h"
 #include "methods/flat_arena.h"
 #include "methods/gossip_exchange.h"
+#include "methods/gpu_vectors.h"
 #include "methods/replica_comparison.h"
 #include "methods/shared_settings.h"
 #include "methods/statistics.h"
+#include "transport/metered.h"
 
 namespace cohort {
 namespace {
@@ -26,9 +28,11 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
       require_same_model(replica, *options_.control, deadline());
       copy_from_first_rank(replica, *options_.control, deadline());
     }
-    parameters_.emplace(replica, replica.parameters());
-    node_ = make_gossip_node(options_.gossip, options_.rank,
-                             make_topology(options_.gossip, options_.size), parameters_->tensors());
+    const auto topology = make_topology(options_.gossip, options_.size);
+    if (!topology->changes()) use_gpu(replica);
+    parameters_.emplace(replica, replica.parameters(), gpu_ != nullptr);
+    node_ =
+        make_gossip_node(options_.gossip, options_.rank, topology, parameters_->tensors(), gpu_);
     parameters_->from_device();
     node_->start(parameters_->values());
     overlaps_ = options_.gossip.overlap && !node_->algorithm().answers_before_gradient();
@@ -41,7 +45,7 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
     if (alone() || (info.step + 1) % every_ != 0) return;
     end_round();
     parameters_->from_device();
-    check_finite(replica, info.step);
+    if (!gpu_ && !std::isfinite(arena_norm(replica.parameters()))) diverged(info.step + 1);
     options_.doing(Phase::kUpdating);
     exchange_->begin(parameters_->values());
     under_way_ = true;
@@ -51,22 +55,20 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
 
   void drain(Replica&) override {
     if (under_way_) exchange_->wait();
+    check_gpu();
   }
 
   void materialize(Replica& replica) override {
     if (alone()) return;
     end_round();
+    check_gpu();
     if (options_.statistics == StatisticsPolicy::kMean) share_statistics(replica, options_);
   }
 
   void visit_state(StateVisitor& visitor) override {
     if (!node_) return;
     exchange_->between_rounds([&](GossipNode& node) {
-      for (const GossipAlgorithm::State& state : node.vectors()) {
-        visitor.tensor("gossip." + state.name,
-                       at::from_blob(state.values.data(),
-                                     {static_cast<std::int64_t>(state.values.size())}, at::kFloat));
-      }
+      for (const GossipAlgorithm::State& state : node.vectors()) visit(visitor, state);
       for (auto [name, value] : node.numbers()) {
         const std::int64_t before = value;
         visitor.number("gossip." + name, value);
@@ -114,9 +116,39 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
     under_way_ = false;
   }
 
-  void check_finite(const Replica& replica, Step step) const {
-    if (std::isfinite(arena_norm(replica.parameters()))) return;
-    throw RunError("the parameters became infinite at step " + std::to_string(step + 1) +
+  void use_gpu(const Replica& replica) {
+    std::vector<Range> tensors;
+    for (const Replica::Segment& segment : replica.segments()) tensors.push_back(segment.range);
+    gpu_ = make_gpu_vectors(options_.gossip, tensors, replica.numel(), options_.board);
+    if (gpu_ && options_.meter != nullptr) options_.meter->count_by(counted_bytes);
+  }
+
+  // A checkpoint holds the same whatever memory the vectors are in.
+  void visit(StateVisitor& visitor, const GossipAlgorithm::State& state) {
+    std::span<float> values = state.values;
+    std::vector<float> here;
+    if (gpu_) {
+      here.resize(static_cast<std::size_t>(parameters_->tensors().back().end()));
+      gpu_->copy(values, here);
+      values = here;
+    }
+    visitor.tensor(
+        "gossip." + state.name,
+        at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat));
+    if (gpu_) gpu_->copy(here, state.values);
+  }
+
+  // What is seen in main memory before every round is looked at here only when a record is due or
+  // the model is wanted.
+  void check_gpu() {
+    if (!gpu_) return;
+    std::uint64_t round = 0;
+    exchange_->between_rounds([&](GossipNode&) { round = gpu_->first_infinite(); });
+    if (round != GpuVectors::kNever) diverged(static_cast<Step>(round) * every_);
+  }
+
+  [[noreturn]] void diverged(Step step) const {
+    throw RunError("the parameters became infinite at step " + std::to_string(step) +
                    ": training diverged; lower --lr" +
                    (compressors().find(options_.gossip.compressor).traits.exact
                         ? std::string()
@@ -126,7 +158,8 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
   }
 
   MethodOptions options_;
-  const Step every_;  // steps between rounds
+  const Step every_;                 // steps between rounds
+  std::shared_ptr<GpuVectors> gpu_;  // null: in main memory
   std::optional<FlatArena> parameters_;
   std::unique_ptr<GossipNode> node_;
   std::vector<float> entry_;  // the estimate of rank 0 that a newcomer begins with

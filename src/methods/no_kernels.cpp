@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "methods/device_work.h"
+#include "methods/gpu_vectors.h"
 #include "methods/gradient_gather.h"
 #include "methods/kernel_update.h"
 
@@ -38,6 +39,12 @@ void DeviceGraph::replay() {}
 GradientGather::GradientGather(at::Device) {}
 bool GradientGather::takes(const at::Tensor&, const at::Tensor&) const { return false; }
 void GradientGather::collect(const at::Tensor&) {}
+
+std::shared_ptr<GpuVectors> make_gpu_vectors(const GossipSettings&, const std::vector<Range>&,
+                                             std::int64_t, std::shared_ptr<kernels::MessageBoard>) {
+  return nullptr;
+}
+std::size_t counted_bytes(std::span<const std::byte> frame) { return frame.size(); }
 
 TensorUpdate find_kernel_update(const std::string&) { return nullptr; }
 

@@ -26,9 +26,13 @@
 
 namespace cohort {
 
-struct ServerAccess;  // server_access.h
-class ServerLog;      // server_log.h
-class Transport;      // transport/transport.h
+struct ServerAccess;     // server_access.h
+class ServerLog;         // server_log.h
+class MeteredTransport;  // transport/metered.h
+class Transport;         // transport/transport.h
+namespace kernels {
+class MessageBoard;  // collectives/one_gpu.h
+}
 
 // What a method wants of the next batch.
 enum class StepKind {
@@ -126,7 +130,9 @@ struct MethodOptions {
   const ServerAccess* servers = nullptr;  // of methods with servers; null for the others
   ServerLog* server_log = nullptr;        // null: nobody asks
   Transport* messages = nullptr;          // between all ranks; of gossip
-  bool enters = false;                    // the others are under way: enter() will follow start()
+  MeteredTransport* meter = nullptr;      // the same, where it is one
+  std::shared_ptr<kernels::MessageBoard> board = nullptr;  // Membership's
+  bool enters = false;  // the others are under way: enter() will follow start()
   std::function<void(const std::string&)> note = nullptr;  // a line for people, from any thread
 
   BucketSizes buckets = {};

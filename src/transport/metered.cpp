@@ -13,7 +13,7 @@ MeteredTransport::MeteredTransport(std::unique_ptr<Transport> inner)
 void MeteredTransport::send(Rank to, Tag tag, std::span<const std::byte> payload,
                             Deadline deadline) {
   inner_->send(to, tag, payload, deadline);
-  counters_[to].bytes_sent.fetch_add(payload.size(), std::memory_order_relaxed);
+  counters_[to].bytes_sent.fetch_add(bytes_of(payload), std::memory_order_relaxed);
   counters_[to].messages_sent.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -31,7 +31,7 @@ std::optional<Message> MeteredTransport::receive_any(Tag tag, Deadline deadline)
 
 void MeteredTransport::count_received(const Message& message) {
   Counters& peer = counters_[message.from];
-  peer.bytes_received.fetch_add(message.payload.size(), std::memory_order_relaxed);
+  peer.bytes_received.fetch_add(bytes_of(message.payload), std::memory_order_relaxed);
   peer.messages_received.fetch_add(1, std::memory_order_relaxed);
 }
 

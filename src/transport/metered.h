@@ -6,7 +6,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "transport/transport.h"
@@ -25,6 +27,12 @@ struct TransportTraffic {
 class MeteredTransport final : public Transport {
  public:
   explicit MeteredTransport(std::unique_ptr<Transport> inner);
+
+  // From now on a message counts what this says instead of its length: of one that only points to
+  // memory that ranks share. Before this rank sends any.
+  void count_by(std::function<std::size_t(std::span<const std::byte>)> bytes) {
+    bytes_ = std::move(bytes);
+  }
 
   // Since construction, with all other ranks. What a rank sends to itself is not traffic.
   TransportTraffic traffic() const;
@@ -48,9 +56,13 @@ class MeteredTransport final : public Transport {
   };
 
   void count_received(const Message& message);
+  std::size_t bytes_of(std::span<const std::byte> payload) const {
+    return bytes_ ? bytes_(payload) : payload.size();
+  }
 
   std::unique_ptr<Transport> inner_;
   std::vector<Counters> counters_;  // by peer
+  std::function<std::size_t(std::span<const std::byte>)> bytes_;
 };
 
 }  // namespace cohort

@@ -152,6 +152,87 @@ TEST_F(OnGpu, WorkersThatShareItSumAsOnTheCpu) {
   EXPECT_NEAR(last_loss(gpu), last_loss(cpu), 5e-3);
 }
 
+struct GossipCase {
+  const char* method;
+  const char* compressor;
+};
+constexpr GossipCase kGossip[] = {{"d-psgd", "none"}, {"d-psgd", "bf16"},      {"choco", "none"},
+                                  {"choco", "sign"},  {"choco", "fp16"},       {"dcd", "none"},
+                                  {"ecd", "none"},    {"deep-squeeze", "sign"}};
+
+// Without convolutions, whose sums come in another order from run to run.
+RunConfig gossip_run(const GossipCase& one) {
+  RunConfig config = gpu_run("mlp-100");
+  config.method = one.method;
+  config.compressor = one.compressor;
+  config.consensus_stepsize = "0.4";
+  config.workers = 4;
+  return config;
+}
+
+// The way through main memory is the CPU's own. The signs of differences that are next to nothing
+// may come out otherwise, of which a message carries the mean magnitude.
+TEST_F(OnGpu, WorkersThatShareItGossipAsThroughMainMemory) {
+  for (const GossipCase& one : kGossip) {
+    const RunConfig config = gossip_run(one);
+    const RunResult there = run_group(config, {.join = on_one_gpu});
+    const RunResult through = run_group(config);
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      const at::Tensor difference = there.parameters[rank] - through.parameters[rank];
+      EXPECT_LE(difference.norm().item<double>(),
+                1e-4 * through.parameters[rank].norm().item<double>())
+          << one.method << ' ' << one.compressor << ", rank " << rank;
+    }
+    ASSERT_EQ(there.records.size(), through.records.size());
+    for (std::size_t i = 0; i < there.records.size(); ++i) {
+      EXPECT_EQ(there.records[i].bytes_sent, through.records[i].bytes_sent);
+      EXPECT_EQ(there.records[i].bytes_received, through.records[i].bytes_received);
+    }
+  }
+}
+
+TEST_F(OnGpu, WorkersThatShareItGossipAsOnTheCpu) {
+  for (const GossipCase& one : kGossip) {
+    RunConfig config = gossip_run(one);
+    config.iterations = 5;
+    const RunResult gpu = run_group(config, {.join = on_one_gpu});
+    config.device = "cpu";
+    const RunResult cpu = run_group(config);
+    EXPECT_NEAR(last_loss(gpu), last_loss(cpu), 5e-3) << one.method << ' ' << one.compressor;
+  }
+}
+
+// There, to the same bits, and in main memory: a checkpoint holds the same for both.
+TEST_F(OnGpu, GossipThereGoesOnFromACheckpoint) {
+  const std::pair<std::vector<Membership> (*)(int), double> ways[] = {{on_one_gpu, 0},
+                                                                      {memberships, 1e-3}};
+  for (const GossipCase& one : kGossip) {
+    RunConfig config = gossip_run(one);
+    config.checkpoint_every = 7;
+    const RunResult calm = run_group(config, {.join = on_one_gpu});
+    for (const auto& [join, tolerance] : ways) {
+      TemporaryFolder folder;
+      CheckpointStore store(folder / "run", 3);
+      std::atomic<bool> stop = false;
+      run_group(config, {.store = &store,
+                         .on_step = [&](Step done) { stop = done >= 11; },
+                         .stop = &stop,
+                         .join = on_one_gpu});
+      const RunResult resumed = run_group(config, {.store = &store, .resume = true, .join = join});
+      for (std::size_t rank = 0; rank < 4; ++rank) {
+        EXPECT_LE(distance(resumed.parameters[rank], calm.parameters[rank]), tolerance)
+            << one.method << ' ' << one.compressor << ", rank " << rank;
+      }
+    }
+  }
+}
+
+TEST_F(OnGpu, GossipThereSaysWhenParametersAreInfinite) {
+  RunConfig config = gossip_run({"choco", "sign"});
+  config.lr = 1e30;
+  EXPECT_THROW(run_group(config, {.join = on_one_gpu}), RunError);
+}
+
 TEST_F(OnGpu, ALossThatIsNoNumberNamesItsStep) {
   RunConfig config = gpu_run();
   config.lr = 1e30;
