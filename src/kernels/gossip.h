@@ -1,9 +1,5 @@
-// Gossip in the memory of a GPU: sums of vectors, compressors applied tensor by tensor, and the
-// messages that ranks which share the GPU leave for each other. Calls that do not say otherwise
-// only queue work on a stream.
-//
-// Compressors keep what src/compressors keeps: the same elements and draws, rounded alike. Only the
-// sum in a scale is added in another order, a fixed one, in double precision as there.
+// Gossip in the memory of a GPU: sums of vectors, and the messages that ranks which share the GPU
+// leave for each other. Calls that do not say otherwise only queue work on a stream.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +15,12 @@ struct CUevent_st;
 
 namespace cohort::kernels {
 
-// Of the current GPU; zeros at first. Throws RunError when there is too little.
+// Of the current GPU, zeros at first; or main memory that the GPU reads while work goes on. Throws
+// RunError when there is too little.
 class GpuMemory {
  public:
-  explicit GpuMemory(std::size_t bytes);
+  enum class Place { kGpu, kHost };
+  explicit GpuMemory(std::size_t bytes, Place place = Place::kGpu);
   ~GpuMemory();
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;
@@ -33,6 +31,7 @@ class GpuMemory {
   }
 
  private:
+  const Place place_;
   void* data_ = nullptr;
 };
 
@@ -83,36 +82,6 @@ class MessageBoard {
     Slot of[kSlots];
   };
   std::vector<Slots> slots_;
-};
-
-enum class Code { kFloats, kBf16, kFp16, kSign };
-
-// One rank's encoder and decoder.
-class VectorCodec {
- public:
-  // `tensors` are where they are in a vector, at multiples of 16 elements. What lies between them
-  // is neither read nor written.
-  VectorCodec(Code code, std::span<const Range> tensors, CUstream_st* stream);
-
-  std::size_t message_bytes() const { return message_bytes_; }
-
-  void encode(const float* x, std::uint64_t sequence, void* message);
-  // y = keep y + weight Q, each operation rounded, where Q is what the message stands for.
-  void decode(const void* message, float keep, float weight, float* y);
-
-  // The lowest sequence whose x was not finite; the largest number when all were. Waits.
-  std::uint64_t first_infinite();
-
- private:
-  Code code_;
-  CUstream_st* stream_;
-  int tensors_ = 0;
-  int pieces_ = 0;
-  std::size_t message_bytes_ = 0;
-  GpuMemory piece_table_;
-  GpuMemory tensor_table_;
-  GpuMemory partial_sums_;  // by piece
-  GpuMemory infinite_;
 };
 
 }  // namespace cohort::kernels

@@ -10,9 +10,12 @@
 #include <thread>
 #include <utility>
 
+#include "compressors/kept.h"
+#include "compressors/random_k.h"
 #include "core/error.h"
+#include "core/random.h"
 #include "gossip/frame.h"
-#include "kernels/gossip.h"
+#include "kernels/vector_codec.h"
 
 namespace cohort {
 namespace {
@@ -20,10 +23,11 @@ namespace {
 using Handle = std::uint64_t;  // bytes
 
 std::optional<kernels::Code> find_code(const std::string& compressor) {
-  const std::pair<const char*, kernels::Code> codes[] = {{"none", kernels::Code::kFloats},
-                                                         {"bf16", kernels::Code::kBf16},
-                                                         {"fp16", kernels::Code::kFp16},
-                                                         {"sign", kernels::Code::kSign}};
+  const std::pair<const char*, kernels::Code> codes[] = {
+      {"none", kernels::Code::kFloats}, {"bf16", kernels::Code::kBf16},
+      {"fp16", kernels::Code::kFp16},   {"sign", kernels::Code::kSign},
+      {"top-k", kernels::Code::kTopK},  {"random-k", kernels::Code::kRandomK},
+      {"qsgd", kernels::Code::kQsgd}};
   for (const auto& [name, code] : codes) {
     if (compressor == name) return code;
   }
@@ -39,17 +43,45 @@ std::vector<Range> packed(const std::vector<Range>& tensors) {
   return all;
 }
 
+// With what the kernels have to know of each.
+std::vector<kernels::CodedTensor> coded(kernels::Code code, const CompressorOptions& options,
+                                        const Compressor& compressor,
+                                        const std::vector<Range>& tensors) {
+  std::vector<kernels::CodedTensor> all;
+  for (const Range& tensor : tensors) {
+    kernels::CodedTensor& one = all.emplace_back();
+    one.place = tensor;
+    if (code == kernels::Code::kTopK || code == kernels::Code::kRandomK) {
+      const auto size = static_cast<std::size_t>(tensor.size);
+      one.kept = size == 0 ? 0 : static_cast<std::int64_t>(detail::kept(size, options.ratio));
+    }
+    if (code == kernels::Code::kRandomK && !options.biased && one.kept > 0) {
+      one.factor = static_cast<double>(tensor.size) / static_cast<double>(one.kept);
+    } else if (code == kernels::Code::kQsgd && options.biased) {
+      one.factor = compressor.contraction(tensor.size);
+    }
+  }
+  return all;
+}
+
 class SharedGpuVectors final : public GpuVectors {
  public:
-  SharedGpuVectors(kernels::Code code, std::size_t counted, const std::vector<Range>& tensors,
-                   std::int64_t numel, std::shared_ptr<kernels::MessageBoard> board)
-      : counted_(counted),
+  SharedGpuVectors(kernels::Code code, const CompressorOptions& options, const ModelCodec& codec,
+                   const std::vector<Range>& tensors, std::int64_t numel,
+                   std::shared_ptr<kernels::MessageBoard> board)
+      : counted_(codec.max_encoded_bytes()),
         numel_(static_cast<std::size_t>(numel)),
+        seed_(options.seed),
         tensors_(tensors),
-        packed_(packed(tensors)),
+        packed_(codec.tensors().begin(), codec.tensors().end()),
         board_(std::move(board)),
         stream_(c10::cuda::getCurrentCUDAStream().stream()),
-        codec_(code, tensors, stream_) {}
+        codec_(code, coded(code, options, codec.compressor(), tensors), (1U << options.bits) - 1,
+               stream_) {
+    if (code == kernels::Code::kRandomK) {
+      random_k_.emplace(options.seed, options.ratio, options.biased);
+    }
+  }
 
   std::span<float> make() override {
     return {all_.emplace_back(numel_ * sizeof(float)).as<float>(), numel_};
@@ -85,7 +117,10 @@ class SharedGpuVectors final : public GpuVectors {
         slot.memory = std::make_unique<kernels::GpuMemory>(codec_.message_bytes());
         slot.written = std::make_unique<kernels::GpuEvent>();
       }
-      codec_.encode(x.data(), sequence, slot.memory->as<void>());
+      if (random_k_) draw({sender, sequence, 0});
+      const std::uint64_t key =
+          derive_seed(seed_, "qsgd", {static_cast<std::uint64_t>(sender), sequence});
+      codec_.encode(x.data(), sequence, key, slot.memory->as<void>());
       slot.written->record(stream_);
     });
     const Handle handle = counted_;
@@ -137,6 +172,17 @@ class SharedGpuVectors final : public GpuVectors {
     });
   }
 
+  // The elements that random-k sends: drawn as in main memory, where it is quick.
+  void draw(MessageKey key) {
+    auto place = codec_.drawn(key.sequence).begin();
+    for (const Range& tensor : tensors_) {
+      for (const std::uint32_t i : random_k_->indices(static_cast<std::size_t>(tensor.size), key)) {
+        *place++ = static_cast<std::uint32_t>(tensor.begin) + i;
+      }
+      ++key.tensor;
+    }
+  }
+
   // A neighbour asks for estimates on another thread, while this one's stream may be recorded: what
   // is read so is changed by no work that waits.
   void read(std::span<const float> from, std::span<float> to) {
@@ -163,13 +209,15 @@ class SharedGpuVectors final : public GpuVectors {
   }
 
   const std::thread::id thread_ = std::this_thread::get_id();
-  const std::size_t counted_;  // the bytes of a message in main memory
+  const std::size_t counted_;  // the bytes of a message in main memory, at most
   const std::size_t numel_;
+  const Seed seed_;
   const std::vector<Range> tensors_;
   const std::vector<Range> packed_;
   const std::shared_ptr<kernels::MessageBoard> board_;
   CUstream_st* const stream_;
   kernels::VectorCodec codec_;
+  std::optional<RandomK> random_k_;
   std::deque<kernels::GpuMemory> all_;
   std::deque<std::function<void()>> waiting_;  // what other threads asked for
   kernels::GpuEvent given_;                    // follows all that the stream was given
@@ -184,7 +232,7 @@ std::shared_ptr<GpuVectors> make_gpu_vectors(const GossipSettings& settings,
   if (board == nullptr || !code) return nullptr;
   const ModelCodec codec(compressors().make(settings.compressor, settings.compression),
                          packed(tensors));
-  return std::make_shared<SharedGpuVectors>(*code, codec.max_encoded_bytes(), tensors, numel,
+  return std::make_shared<SharedGpuVectors>(*code, settings.compression, codec, tensors, numel,
                                             std::move(board));
 }
 

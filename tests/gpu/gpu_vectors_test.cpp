@@ -157,17 +157,18 @@ TEST_P(EveryGossip, DoesOnTheGpuWhatItDoesInMainMemory) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryGossip,
-                         testing::Values(Case{"d-psgd", "none"}, Case{"d-psgd", "none", false},
-                                         Case{"d-psgd", "bf16"}, Case{"d-psgd", "fp16"},
-                                         Case{"choco", "none"}, Case{"choco", "sign"},
-                                         Case{"choco", "fp16"}, Case{"dcd", "none"},
-                                         Case{"dcd", "bf16"}, Case{"deep-squeeze", "sign"},
-                                         Case{"ecd", "none"}));
+INSTANTIATE_TEST_SUITE_P(
+    All, EveryGossip,
+    testing::Values(Case{"d-psgd", "none"}, Case{"d-psgd", "none", false}, Case{"d-psgd", "bf16"},
+                    Case{"d-psgd", "fp16"}, Case{"choco", "none"}, Case{"choco", "sign"},
+                    Case{"choco", "fp16"}, Case{"dcd", "none"}, Case{"dcd", "bf16"},
+                    Case{"deep-squeeze", "sign"}, Case{"ecd", "none"}, Case{"choco", "top-k"},
+                    Case{"choco", "random-k"}, Case{"choco", "qsgd"}, Case{"dcd", "qsgd"},
+                    Case{"deep-squeeze", "top-k"}, Case{"ecd", "random-k"}, Case{"ecd", "qsgd"}));
 
 TEST(GpuVectors, SayWhichMessageWasNotFinite) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "needs a GPU";
-  for (const char* compressor : {"none", "fp16", "sign"}) {
+  for (const char* compressor : {"none", "fp16", "sign", "top-k", "random-k", "qsgd"}) {
     Group gpu(settings_of({"choco", compressor}), true);
     for (std::uint64_t number = 0; number < 2; ++number) gpu.round(number);
     EXPECT_EQ(gpu.vectors[1]->first_infinite(), GpuVectors::kNever) << compressor;

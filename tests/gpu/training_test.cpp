@@ -156,9 +156,10 @@ struct GossipCase {
   const char* method;
   const char* compressor;
 };
-constexpr GossipCase kGossip[] = {{"d-psgd", "none"}, {"d-psgd", "bf16"},      {"choco", "none"},
-                                  {"choco", "sign"},  {"choco", "fp16"},       {"dcd", "none"},
-                                  {"ecd", "none"},    {"deep-squeeze", "sign"}};
+constexpr GossipCase kGossip[] = {
+    {"d-psgd", "none"}, {"d-psgd", "bf16"},    {"choco", "none"}, {"choco", "sign"},
+    {"choco", "fp16"},  {"dcd", "none"},       {"ecd", "none"},   {"deep-squeeze", "sign"},
+    {"choco", "top-k"}, {"choco", "random-k"}, {"choco", "qsgd"}};
 
 // Without convolutions, whose sums come in another order from run to run.
 RunConfig gossip_run(const GossipCase& one) {
@@ -184,9 +185,14 @@ TEST_F(OnGpu, WorkersThatShareItGossipAsThroughMainMemory) {
           << one.method << ' ' << one.compressor << ", rank " << rank;
     }
     ASSERT_EQ(there.records.size(), through.records.size());
+    // Of these there is counted what they can take at most.
+    const std::string compressor = one.compressor;
+    const double more = compressor == "top-k" ? 1.05 : compressor == "qsgd" ? 2.5 : 1;
     for (std::size_t i = 0; i < there.records.size(); ++i) {
-      EXPECT_EQ(there.records[i].bytes_sent, through.records[i].bytes_sent);
-      EXPECT_EQ(there.records[i].bytes_received, through.records[i].bytes_received);
+      const StepRecord& here = through.records[i];
+      EXPECT_GE(there.records[i].bytes_sent, here.bytes_sent) << compressor;
+      EXPECT_LE(there.records[i].bytes_sent, more * static_cast<double>(here.bytes_sent));
+      EXPECT_LE(there.records[i].bytes_received, more * static_cast<double>(here.bytes_received));
     }
   }
 }
