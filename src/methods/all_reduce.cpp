@@ -28,7 +28,11 @@ class AllReduce final : public UpdateMethod, public OverlappedExchange {
     for (const Replica::Segment& segment : replica.segments()) {
       segments_.push_back({segment.range.begin, segment.range.size + segment.padding});
     }
-    if (options_.tune_buckets) {
+    if (options_.board != nullptr) {
+      // On one GPU nothing is gained by sums that begin early, and each costs two meetings.
+      const std::int64_t all = replica.numel() * static_cast<std::int64_t>(sizeof(float));
+      options_.buckets = {.first_bytes = all, .bytes = all};
+    } else if (options_.tune_buckets) {
       tuner_.emplace(replica.numel() * static_cast<std::int64_t>(sizeof(float)));
       options_.buckets.bytes = tuner_->bytes();
     }
