@@ -166,7 +166,9 @@ RunConfig gossip_run(const GossipCase& one) {
   RunConfig config = gpu_run("mlp-100");
   config.method = one.method;
   config.compressor = one.compressor;
-  config.consensus_stepsize = "0.4";
+  if (traits_of(config.method).stepsize != MethodTraits::Stepsize::kNone) {
+    config.consensus_stepsize = "0.4";
+  }
   config.workers = 4;
   return config;
 }
