@@ -11,11 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "collectives/one_gpu.h"
 #include "compressors/model_codec.h"
 #include "compressors/registry.h"
 #include "core/aligned_vector.h"
 #include "core/error.h"
 #include "core/random.h"
+#include "engine/device.h"
+#include "methods/device_work.h"
+#include "methods/gpu_vectors.h"
 
 namespace cohort {
 namespace {
@@ -27,6 +31,7 @@ struct CompressBench {
   CompressorOptions options;
   int rounds = 15;
   double round_seconds = 0.02;
+  std::string device = "cpu";
 };
 
 // The tensors of ResNet-20 for CIFAR-10, with projections in its shortcuts.
@@ -45,12 +50,13 @@ std::vector<std::int64_t> resnet20_sizes() {
   return sizes;
 }
 
-std::vector<Range> tensors_of(const std::vector<std::int64_t>& sizes) {
+// Each begins at a multiple of `alignment` elements.
+std::vector<Range> tensors_of(const std::vector<std::int64_t>& sizes, std::int64_t alignment) {
   std::vector<Range> tensors;
   std::int64_t begin = 0;
   for (const std::int64_t size : sizes) {
     tensors.push_back({begin, size});
-    begin += size;
+    begin += (size + alignment - 1) / alignment * alignment;
   }
   return tensors;
 }
@@ -69,14 +75,27 @@ double thread_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+using Operation = std::function<void()>;
+
+double seconds_here(const Operation& operation, int count) {
+  const double start = thread_seconds();
+  for (int i = 0; i < count; ++i) operation();
+  return thread_seconds() - start;
+}
+
+// Of the device's clock.
+double seconds_on(at::Device device, const Operation& operation, int count) {
+  const DeviceMoment start = DeviceMoment::now(device);
+  for (int i = 0; i < count; ++i) operation();
+  const DeviceMoment end = DeviceMoment::now(device);
+  end.wait();
+  return end.seconds_since(start);
+}
+
 // Times operations by turns, so that what else the machine does meets all of them.
 std::vector<double> median_seconds(const CompressBench& bench,
-                                   const std::vector<std::function<void()>>& operations) {
-  const auto time = [](const std::function<void()>& operation, int count) {
-    const double start = thread_seconds();
-    for (int i = 0; i < count; ++i) operation();
-    return thread_seconds() - start;
-  };
+                                   const std::function<double(const Operation&, int)>& time,
+                                   const std::vector<Operation>& operations) {
   std::vector<int> counts;
   for (const auto& operation : operations) {
     int count = 1;
@@ -94,41 +113,88 @@ std::vector<double> median_seconds(const CompressBench& bench,
   return medians;
 }
 
-void measure(const CompressBench& bench, const std::string& vector,
-             const std::vector<std::int64_t>& sizes) {
-  const std::vector<Range> tensors = tensors_of(sizes);
-  const auto numel = static_cast<std::size_t>(tensors.back().end());
-  AlignedVector<float> values(numel);
+std::vector<float> noise(const CompressBench& bench, const std::vector<std::int64_t>& sizes) {
+  std::vector<float> values(static_cast<std::size_t>(tensors_of(sizes, 1).back().end()));
   RandomStream random(bench.options.seed, "bench-compress");
   for (float& value : values) value = static_cast<float>(0.01 * random.normal());
-  AlignedVector<float> decoded(numel);
+  return values;
+}
+
+// `seconds`: of a copy, of encoding, decoding and adding what is decoded.
+void report(const CompressBench& bench, const std::string& vector, std::size_t numel,
+            const ModelCodec& codec, std::size_t bytes, const std::vector<double>& seconds) {
   const double gigabytes = 1e-9 * static_cast<double>(numel * sizeof(float));
+  const std::string name(codec.compressor().name());
+  nlohmann::json line = {{"bench", "compress"},
+                         {"device", bench.device},
+                         {"vector", vector},
+                         {"numel", numel},
+                         {"tensors", codec.tensors().size()},
+                         {"compressor", name},
+                         {"bytes", bytes},
+                         {"copy_gb_per_s", gigabytes / seconds[0]},
+                         {"encode_gb_per_s", gigabytes / seconds[1]},
+                         {"decode_gb_per_s", gigabytes / seconds[2]},
+                         {"decode_add_gb_per_s", gigabytes / seconds[3]},
+                         {"gb_per_s", gigabytes / (seconds[1] + seconds[2])},
+                         {"of_copy", seconds[0] / (seconds[1] + seconds[2])}};
+  if (name == "qsgd") line["bits"] = bench.options.bits;
+  if (codec.sparse()) line["ratio"] = bench.options.ratio;
+  fmt::print("{}\n", line.dump());
+  std::fflush(stdout);
+}
+
+void measure_here(const CompressBench& bench, const std::string& vector,
+                  const std::vector<std::int64_t>& sizes) {
+  const std::vector<float> drawn = noise(bench, sizes);
+  const AlignedVector<float> values(drawn.begin(), drawn.end());
+  AlignedVector<float> decoded(values.size());
   for (const std::string& name : bench.compressors) {
-    ModelCodec codec(compressors().make(name, bench.options), tensors);
+    ModelCodec codec(compressors().make(name, bench.options), tensors_of(sizes, 1));
     Bytes wire;
     std::uint64_t sequence = 0;
     const auto seconds = median_seconds(
-        bench, {[&] { std::memcpy(decoded.data(), values.data(), numel * sizeof(float)); },
-                [&] { codec.encode(values, 0, ++sequence, wire); },
-                [&] { codec.decode(wire, 0, sequence, decoded); },
-                [&] { codec.decode_add(wire, 0, sequence, 0.5F, decoded); }});
-    nlohmann::json line = {{"bench", "compress"},
-                           {"vector", vector},
-                           {"numel", numel},
-                           {"tensors", tensors.size()},
-                           {"compressor", name},
-                           {"bytes", wire.size()},
-                           {"copy_gb_per_s", gigabytes / seconds[0]},
-                           {"encode_gb_per_s", gigabytes / seconds[1]},
-                           {"decode_gb_per_s", gigabytes / seconds[2]},
-                           {"decode_add_gb_per_s", gigabytes / seconds[3]},
-                           {"gb_per_s", gigabytes / (seconds[1] + seconds[2])},
-                           {"of_copy", seconds[0] / (seconds[1] + seconds[2])}};
-    if (name == "qsgd") line["bits"] = bench.options.bits;
-    if (codec.sparse()) line["ratio"] = bench.options.ratio;
-    fmt::print("{}\n", line.dump());
-    std::fflush(stdout);
+        bench, seconds_here,
+        {[&] { std::memcpy(decoded.data(), values.data(), values.size() * sizeof(float)); },
+         [&] { codec.encode(values, 0, ++sequence, wire); },
+         [&] { codec.decode(wire, 0, sequence, decoded); },
+         [&] { codec.decode_add(wire, 0, sequence, 0.5F, decoded); }});
+    report(bench, vector, values.size(), codec, wire.size(), seconds);
   }
+}
+
+// As a gossiping worker does it in a GPU's memory; there a message is decoded into an estimate.
+void measure_on(at::Device device, const CompressBench& bench, const std::string& vector,
+                const std::vector<std::int64_t>& sizes) {
+  const DeviceStream stream(device);
+  const std::vector<float> drawn = noise(bench, sizes);
+  const std::vector<Range> places = tensors_of(sizes, 16);
+  for (const std::string& name : bench.compressors) {
+    const GossipSettings settings{.compressor = name, .compression = bench.options};
+    const auto vectors =
+        make_gpu_vectors(settings, places, places.back().end(), make_message_board(1));
+    if (vectors == nullptr) throw ConfigError("this build has no kernels for --device");
+    const auto values = vectors->make();
+    const auto decoded = vectors->make();
+    vectors->copy(drawn, values);
+    Bytes message;
+    std::uint64_t sequence = 0;
+    const auto seconds = median_seconds(
+        bench,
+        [&](const Operation& operation, int count) { return seconds_on(device, operation, count); },
+        {[&] { vectors->copy(values, decoded); },
+         [&] { vectors->encode(values, 0, ++sequence, message); },
+         [&] { vectors->decode_blend(message, 0, sequence, 0.5F, decoded); },
+         [&] { vectors->decode_add(message, 0, sequence, 0.5F, decoded); }});
+    const ModelCodec codec(compressors().make(name, bench.options), tensors_of(sizes, 1));
+    report(bench, vector, drawn.size(), codec, codec.max_encoded_bytes(), seconds);
+  }
+}
+
+void measure(const CompressBench& bench, const std::string& vector,
+             const std::vector<std::int64_t>& sizes) {
+  const at::Device device = parse_device(bench.device);
+  device.is_cpu() ? measure_here(bench, vector, sizes) : measure_on(device, bench, vector, sizes);
 }
 
 void run_compress_bench(const CompressBench& bench) {
@@ -158,6 +224,8 @@ void add_compress_bench(CLI::App& bench_command) {
       ->capture_default_str();
   command->add_option("--bits", bench->options.bits, "of qsgd")->capture_default_str();
   command->add_flag("--biased", bench->options.biased, "the contracting forms");
+  command->add_option("--device", bench->device, "cpu, or cuda: in a GPU's memory, as gossip there")
+      ->capture_default_str();
   command->add_option("--rounds", bench->rounds, "the median of so many is reported")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
