@@ -426,14 +426,14 @@ class Processes(Swamp):
         self.assertIn("1 of 2 workers", (self.folder / "r.html").read_text())
 
     def test_a_server_with_other_settings_refuses_the_worker(self):
-        server = self.start("serve-best", *TINY, "--workers", 1, "--listen", "127.0.0.1:0",
-                            "--idle-exit", 2)
+        server = self.start("serve-best", *TINY, "--workers", 1, "--listen", "127.0.0.1:0")
         address = server.stderr.readline().split()[-1]
         said = self.cohort("train", *changed(TINY, validation_size=50), "--workers", 1,
                            "--servers", address, "--rank", 0, status=2).stderr
         self.assertIn("--validation-size is 50 here and 100 where the server was started", said)
         self.assertEqual(list((self.folder / "runs").iterdir()), [], "what a refused worker leaves")
-        self.ended(server)
+        server.send_signal(signal.SIGTERM)
+        self.ended(server, status=130)
 
     def test_compete_over_tcp(self):
         job, _ = self.launched()
