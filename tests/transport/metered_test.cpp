@@ -32,6 +32,17 @@ TEST(MeteredTransport, CountsPayloadsAndMessagesWithEveryPeer) {
   EXPECT_EQ(group[1]->traffic(), (TransportTraffic{0, 100, 0, 2}));
 }
 
+TEST(MeteredTransport, CountsWhatAMessageStandsFor) {
+  const auto group = make_metered(2);
+  for (const auto& member : group) {
+    member->count_by([](std::span<const std::byte> payload) { return 1000 * payload.size(); });
+  }
+  group[0]->send(1, 7, Bytes(3), far());
+  EXPECT_EQ(group[1]->receive(0, 7, far()).payload.size(), 3U);
+  EXPECT_EQ(group[0]->traffic(), (TransportTraffic{3000, 0, 1, 0}));
+  EXPECT_EQ(group[1]->traffic(), (TransportTraffic{0, 3000, 0, 1}));
+}
+
 TEST(MeteredTransport, LeavesOutWhatFailedAndWhatStayedAtHome) {
   auto group = make_metered(2);
   group[0]->send(0, 1, Bytes(50), far());
