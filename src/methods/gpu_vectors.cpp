@@ -227,13 +227,13 @@ class SharedGpuVectors final : public GpuVectors {
 
 std::shared_ptr<GpuVectors> make_gpu_vectors(const GossipSettings& settings,
                                              const std::vector<Range>& tensors, std::int64_t numel,
-                                             std::shared_ptr<kernels::MessageBoard> board) {
+                                             const std::shared_ptr<kernels::MessageBoard>& board) {
   const auto code = find_code(settings.compressor);
   if (board == nullptr || !code) return nullptr;
   const ModelCodec codec(compressors().make(settings.compressor, settings.compression),
                          packed(tensors));
   return std::make_shared<SharedGpuVectors>(*code, settings.compression, codec, tensors, numel,
-                                            std::move(board));
+                                            board);
 }
 
 std::size_t counted_bytes(std::span<const std::byte> frame) {

@@ -43,7 +43,7 @@ class GpuVectors : public GossipVectors {
 // thread's GPU. Null where the compressor has no kernel, or without the kernels.
 std::shared_ptr<GpuVectors> make_gpu_vectors(const GossipSettings& settings,
                                              const std::vector<Range>& tensors, std::int64_t numel,
-                                             std::shared_ptr<kernels::MessageBoard> board);
+                                             const std::shared_ptr<kernels::MessageBoard>& board);
 
 // The bytes that a frame of gossip counts: its length, but of a handle what it stands for.
 std::size_t counted_bytes(std::span<const std::byte> frame);

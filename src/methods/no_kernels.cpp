@@ -41,7 +41,8 @@ bool GradientGather::takes(const at::Tensor&, const at::Tensor&) const { return 
 void GradientGather::collect(const at::Tensor&) {}
 
 std::shared_ptr<GpuVectors> make_gpu_vectors(const GossipSettings&, const std::vector<Range>&,
-                                             std::int64_t, std::shared_ptr<kernels::MessageBoard>) {
+                                             std::int64_t,
+                                             const std::shared_ptr<kernels::MessageBoard>&) {
   return nullptr;
 }
 std::size_t counted_bytes(std::span<const std::byte> frame) { return frame.size(); }
