@@ -293,7 +293,7 @@ MethodOptions method_options(const RunConfig& config, const Membership& member) 
   options.buckets = bucket_sizes(config);
   options.tune_buckets = config.bucket == "auto";
   options.statistics = statistics_policy(config.batch_norm);
-  options.messages = options.meter = member.messages.get();
+  options.messages = member.messages.get();
   options.board = member.board;
   options.gossip = gossip_settings(config);
   options.own = config.own;

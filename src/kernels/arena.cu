@@ -9,13 +9,6 @@ namespace cohort::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 8 * 132;
-
-unsigned blocks_for(std::int64_t items) {
-  const std::int64_t blocks = (items + kThreads - 1) / kThreads;
-  return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kMaxBlocks));
-}
-
 // One element's step; what it subtracts is returned. State that an optimizer has none of is 0.
 struct Sgd {
   SgdFactors f;
@@ -90,7 +83,7 @@ __global__ void __launch_bounds__(kThreads) step_kernel(UpdateVectors v, Optimiz
 
 template <class Optimizer>
 void launch_step(const UpdateVectors& vectors, const Optimizer& optimizer, cudaStream_t stream) {
-  step_kernel<<<blocks_for(vectors.size / Vector<float>::kSize), kThreads, 0, stream>>>(vectors,
+  step_kernel<<<blocks_for(vectors.size / Vector<float>::kSize, kThreads), kThreads, 0, stream>>>(vectors,
                                                                                         optimizer);
   check_launch("an optimizer's step");
 }
@@ -178,10 +171,9 @@ void gather_gradients(std::span<const GradientPart> parts, Element element, floa
     std::copy_n(parts.begin(), count, some.parts);
     std::int64_t pieces = 0;
     for (const GradientPart& part : parts.first(count)) pieces += (part.size + kPiece - 1) / kPiece;
-    const auto blocks = static_cast<unsigned>(std::clamp<std::int64_t>(pieces, 1, kMaxBlocks));
     const auto kernel =
         element == Element::kFloat ? gather_kernel<float> : gather_kernel<__nv_bfloat16>;
-    kernel<<<blocks, kThreads, 0, stream>>>(some, arena);
+    kernel<<<blocks_for(pieces, 1), kThreads, 0, stream>>>(some, arena);
     check_launch("the collection of gradients");
     parts = parts.subspan(count);
   }

@@ -8,7 +8,6 @@ namespace cohort::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 8 * 132;
 
 // Makes a GPU the current one of this thread until the scope ends.
 class CurrentGpu {
@@ -86,9 +85,8 @@ void RankSums::sum(std::span<float* const> vectors, Range part) {
   const bool by_fours = part.begin % 4 == 0 && std::all_of(vectors.begin(), vectors.end(), aligned);
   const std::int64_t fours = by_fours ? part.end() / 4 * 4 : part.begin;
   const std::int64_t items = by_fours ? (part.size + 3) / 4 : part.size;
-  const std::int64_t blocks = (items + kThreads - 1) / kThreads;
-  sum_kernel<<<static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kMaxBlocks)), kThreads, 0,
-               stream_>>>(all, part.begin, fours, part.end());
+  sum_kernel<<<blocks_for(items, kThreads), kThreads, 0, stream_>>>(all, part.begin, fours,
+                                                                    part.end());
   check_launch("a sum over ranks");
   check(cudaStreamSynchronize(stream_), "a sum over ranks");
 }

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "kernels/gossip.h"
 #include "kernels/launch.cuh"
 #include "kernels/vectors.cuh"
@@ -8,13 +6,6 @@ namespace cohort::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 8 * 132;
-
-unsigned blocks_for(std::int64_t items) {
-  const std::int64_t blocks = (items + kThreads - 1) / kThreads;
-  return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kMaxBlocks));
-}
-
 __global__ void __launch_bounds__(kThreads)
     combine_kernel(float* out, float a, const float* x, float b, const float* y,
                    std::int64_t size) {
@@ -86,7 +77,7 @@ void copy(std::span<const float> from, std::span<float> to, CUstream_st* stream)
 void combine(std::span<float> out, float a, const float* x, float b, const float* y,
              CUstream_st* stream) {
   const auto size = static_cast<std::int64_t>(out.size());
-  combine_kernel<<<blocks_for((size + 3) / 4), kThreads, 0, stream>>>(out.data(), a, x, b, y, size);
+  combine_kernel<<<blocks_for((size + 3) / 4, kThreads), kThreads, 0, stream>>>(out.data(), a, x, b, y, size);
   check_launch("a sum of vectors");
 }
 

@@ -202,12 +202,6 @@ std::unique_ptr<GpuMemory> table_of(const std::vector<T>& rows, CUstream_st* str
   return table;
 }
 
-unsigned blocks_for(std::int64_t items) {
-  constexpr std::int64_t kMaxBlocks = 8 * 132;
-  return static_cast<unsigned>(std::clamp<std::int64_t>((items + kThreads - 1) / kThreads, 1,
-                                                        kMaxBlocks));
-}
-
 // Calls use(format) for a code whose numbers are sent one by one.
 template <class Use>
 void with_format(Code code, Use&& use) {
@@ -313,7 +307,7 @@ void VectorCodec::decode(const void* message, float keep, float weight, float* y
     decode_levels<<<blocks, kThreads, 0, stream_>>>(
         pieces, numbers, static_cast<const unsigned*>(body), keep, weight, y);
   } else if (code_ == Code::kTopK || code_ == Code::kRandomK) {
-    decode_elements<<<blocks_for(kept_), kThreads, 0, stream_>>>(
+    decode_elements<<<blocks_for(kept_, kThreads), kThreads, 0, stream_>>>(
         static_cast<const unsigned*>(body), numbers, kept_, keep, weight, y);
   }
   check_launch("to decode a message");

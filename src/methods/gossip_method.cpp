@@ -120,7 +120,7 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
     std::vector<Range> tensors;
     for (const Replica::Segment& segment : replica.segments()) tensors.push_back(segment.range);
     gpu_ = make_gpu_vectors(options_.gossip, tensors, replica.numel(), options_.board);
-    if (gpu_ && options_.meter != nullptr) options_.meter->count_by(counted_bytes);
+    if (gpu_) options_.messages->count_by(counted_bytes);
   }
 
   // A checkpoint holds the same whatever memory the vectors are in.

@@ -29,7 +29,6 @@ namespace cohort {
 struct ServerAccess;     // server_access.h
 class ServerLog;         // server_log.h
 class MeteredTransport;  // transport/metered.h
-class Transport;         // transport/transport.h
 namespace kernels {
 class MessageBoard;  // collectives/one_gpu.h
 }
@@ -129,8 +128,7 @@ struct MethodOptions {
   ArrivalLog* arrivals = nullptr;         // null: nobody asks
   const ServerAccess* servers = nullptr;  // of methods with servers; null for the others
   ServerLog* server_log = nullptr;        // null: nobody asks
-  Transport* messages = nullptr;          // between all ranks; of gossip
-  MeteredTransport* meter = nullptr;      // the same, where it is one
+  MeteredTransport* messages = nullptr;   // between all ranks; of gossip
   std::shared_ptr<kernels::MessageBoard> board = nullptr;  // Membership's
   bool enters = false;  // the others are under way: enter() will follow start()
   std::function<void(const std::string&)> note = nullptr;  // a line for people, from any thread

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "methods/group.h"
-#include "transport/in_process.h"
+#include "transport/metered.h"
 
 namespace cohort {
 namespace {
@@ -28,13 +28,11 @@ struct Plan {
 
 std::vector<at::Tensor> train(const Plan& run) {
   Channels channels(run.ranks);
-  auto messages = make_in_process_group(run.ranks);
   std::vector<at::Tensor> parameters(static_cast<std::size_t>(run.ranks));
   run_group(channels, [&](Rank rank) {
     TinyModel model(static_cast<std::uint64_t>(rank + 1));
     Replica replica(model, {.optimizer_options = {.momentum = run.momentum}});
     MethodOptions options = channels.options(rank);
-    options.messages = messages[static_cast<std::size_t>(rank)].get();
     options.gossip.method = run.method;
     options.gossip.topology = run.topology;
     options.gossip.compressor = run.compressor;

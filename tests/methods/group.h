@@ -14,16 +14,25 @@
 #include "serving/server_group.h"
 #include "swamp/swamp_group.h"
 #include "transport/in_process.h"
+#include "transport/metered.h"
 #include "transport/rank_threads.h"
 
 namespace cohort {
+
+inline std::vector<std::unique_ptr<MeteredTransport>> make_metered_group(int ranks) {
+  std::vector<std::unique_ptr<MeteredTransport>> group;
+  for (auto& transport : make_in_process_group(ranks)) {
+    group.push_back(std::make_unique<MeteredTransport>(std::move(transport)));
+  }
+  return group;
+}
 
 struct Channels {
   explicit Channels(int ranks)
       : size(ranks),
         control(make_shared_memory_group(ranks)),
         gradients(make_shared_memory_group(ranks)),
-        messages(make_in_process_group(ranks)) {}
+        messages(make_metered_group(ranks)) {}
 
   MethodOptions options(Rank rank) {
     MethodOptions made;
@@ -74,7 +83,7 @@ struct Channels {
   int size;
   std::vector<std::unique_ptr<Collectives>> control;
   std::vector<std::unique_ptr<Collectives>> gradients;
-  std::vector<std::unique_ptr<Transport>> messages;
+  std::vector<std::unique_ptr<MeteredTransport>> messages;
   std::mutex mutex;  // guards the making of those below
   std::unique_ptr<ServerGroup> servers;
   std::unique_ptr<SwampGroup> best_models;
