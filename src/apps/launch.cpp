@@ -10,6 +10,7 @@
 
 #include "apps/command.h"
 #include "apps/environment.h"
+#include "apps/job_restarts.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/run_directory.h"
@@ -21,6 +22,7 @@
 #include "methods/method_traits.h"
 #include "methods/settings.h"
 #include "methods/update_method.h"
+#include "network/identity.h"
 #include "storage/file.h"
 
 namespace cohort {
@@ -40,9 +42,7 @@ void watch_launch_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
 }
 
-constexpr const char* kNoRestarts =
-    "--restarts is for jobs that go on without a process: those with --servers, and `--engine tcp` "
-    "with a gossip method; others end with the first process that is lost: go on with --resume";
+constexpr const char* kNoRestarts = "--restarts is for train, which can go on where it stood";
 
 struct Flags {
   LaunchRequest request;
@@ -120,22 +120,57 @@ std::int64_t workers_in(const std::vector<std::string>& arguments) {
   return workers.empty() ? base_settings(arguments).workers : std::atoll(workers.c_str());
 }
 
+bool trains(const LaunchRequest& request) {
+  return !request.arguments.empty() && request.arguments.front() == "train";
+}
+
+// Runs a job that ends with the first process that is lost: once, and as often again as --restarts
+// says. `job` is its name, unless it names itself; `run` starts the request that it is given.
+int run_restarted(const Flags& flags, const std::string& job,
+                  const std::function<int(const LaunchRequest&)>& run) {
+  const std::string runs = value_in(flags.request.arguments, "--runs-dir");
+  const std::string own_name = value_in(flags.request.arguments, "--job");
+  const JobRestarts restarts{.most = flags.dry_run ? 0 : flags.restarts.value_or(0),
+                             .runs_dir = runs.empty() ? "runs" : runs,
+                             .job = to_text(job_id_of(own_name.empty() ? job : own_name)),
+                             .stopped = [] { return stops > 0; },
+                             .say = local_control().errors};
+  return run_with_restarts(restarts, flags.request.arguments,
+                           [&](const std::vector<std::string>& arguments) {
+                             LaunchRequest request = flags.request;
+                             request.arguments = arguments;
+                             return run(request);
+                           });
+}
+
 int run_local(const Flags& flags) {
-  const LocalJobRequest request{.processes = flags.request.processes,
-                                .program = flags.request.program,
-                                .arguments = flags.request.arguments};
-  const std::vector<LocalProcess> job = local_job(request);
-  if (flags.dry_run) return dry_run(job);
-  watch_launch_signals();
   LocalSurvival survival;
-  survival.go_on = request.arguments.front() == "train" &&
-                   traits_of(method_in(request.arguments)).survives_losses;
-  if (flags.restarts && !survival.go_on) throw ConfigError(kNoRestarts);
+  survival.go_on =
+      trains(flags.request) && traits_of(method_in(flags.request.arguments)).survives_losses;
   // A process with several workers is gone on without.
-  const std::int64_t workers = workers_in(request.arguments);
+  const std::int64_t workers = workers_in(flags.request.arguments);
   survival.restarts =
-      workers == 0 || workers == request.processes ? flags.restarts.value_or(kRestarts) : 0;
-  return run_local_job(job, local_control(), survival);
+      workers == 0 || workers == flags.request.processes ? flags.restarts.value_or(kRestarts) : 0;
+  const std::string name = to_text(random_job_id());
+  const auto run = [&](const LaunchRequest& request) {
+    const std::vector<LocalProcess> job = local_job({.processes = request.processes,
+                                                     .program = request.program,
+                                                     .arguments = request.arguments,
+                                                     .job = name});
+    if (flags.dry_run) return dry_run(job);
+    watch_launch_signals();
+    return run_local_job(job, local_control(), survival);
+  };
+  return survival.go_on ? run(flags.request) : run_restarted(flags, name, run);
+}
+
+int run_by_launcher(const Flags& flags) {
+  // mpirun and srun pass it on.
+  if (flags.restarts) ::setenv("COHORT_JOB", to_text(random_job_id()).c_str(), 0);
+  const char* const job = own_variable("COHORT_JOB");
+  return run_restarted(flags, job != nullptr ? job : "", [&](const LaunchRequest& request) {
+    return run_with_launcher(request, flags.dry_run);
+  });
 }
 
 // A server of --method swamp judges models, so it has to know all that the workers know.
@@ -249,10 +284,8 @@ namespace {
 int run_launch(const Flags& flags) {
   const std::string named = value_in(flags.request.arguments, "--engine");
   const bool tcp = (named.empty() ? flags.request.engine : named) == "tcp";
-  if (!tcp && flags.servers == 0) {
-    if (flags.restarts) throw ConfigError(kNoRestarts);
-    return run_with_launcher(flags.request, flags.dry_run);
-  }
+  if (flags.restarts && !trains(flags.request)) throw ConfigError(kNoRestarts);
+  if (!tcp && flags.servers == 0) return run_by_launcher(flags);
   if (!flags.request.hosts_file.empty()) throw ConfigError(hosts_advice(flags));
   return flags.servers > 0 ? run_servers(flags) : run_local(flags);
 }
@@ -276,7 +309,8 @@ void add_launch(CLI::App& program, Invocation& invocation) {
   command
       ->add_option("--restarts", flags->restarts,
                    "how often servers, and workers that gossip over tcp, are started again when a "
-                   "signal ended them [3]")
+                   "signal ended them [3]; other jobs as a whole, from their last checkpoint, when "
+                   "they failed [0]")
       ->check(CLI::Range(0, 1000));
   command->add_option("--hosts", request.hosts_file,
                       "file with a line for each host: node1 slots=4; default: this machine");

@@ -69,7 +69,7 @@ std::vector<LocalProcess> local_job(const LocalJobRequest& request) {
   if (request.arguments.front() == "train" && value_in(request.arguments, kEngineFlag).empty()) {
     command.insert(command.end(), {std::string(kEngineFlag), "tcp"});
   }
-  const std::string job = to_text(random_job_id());
+  const std::string job = request.job.empty() ? to_text(random_job_id()) : request.job;
   const std::string port = std::to_string(free_ports(1).front());
   const std::string size = std::to_string(request.processes);
   std::vector<LocalProcess> all;

@@ -13,6 +13,7 @@ struct LocalJobRequest {
   int processes = 1;
   std::filesystem::path program = {};
   std::vector<std::string> arguments = {};  // its own: "train", ...
+  std::string job = {};                     // the job's name; "": a random one
 };
 
 // What stands after `flag` (or after "flag="), the last time; "" when it is not there.

@@ -224,12 +224,10 @@ nlohmann::json run_document(const RunConfig& config, const nlohmann::json& asked
                             const Model& model, const DataSplits& data,
                             const std::vector<std::string>& arguments) {
   const WorkerPlace first{0, static_cast<int>(config.workers), 0};
-  // Of a worker that is a process of its own: the others have folders, too.
-  const std::string job = config.rank < 0 ? "" : job_identity(config);
   return {{"id", to_text(random_job_id())},
           {"config", to_json(config)},
           {"unused", unused_settings(config)},
-          {"job", job},
+          {"job", job_identity(config)},
           {"asked", different_settings(asked, to_json(config))},
           {"steps_per_epoch", sample_order(config, *data.train, first).steps_per_epoch()},
           {"command", arguments},

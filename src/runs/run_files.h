@@ -36,8 +36,8 @@ std::filesystem::path own_run(const std::filesystem::path& run, std::int64_t ran
 // ConfigError likewise.
 RunRequest own_request(RunRequest request, std::int64_t rank);
 
-// For "job" in run.json: what tells the folders of one job's processes from those of another job
-// with the same settings. Empty where nobody named the job (--job, or cohort launch, which gives
+// For "job" in run.json: what tells the folders of a job from those of another one with the same
+// settings. Empty where nobody named the job (--job, or cohort launch, which gives
 // each job a random name).
 std::string job_identity(const RunConfig& config);
 

@@ -5,6 +5,8 @@ its step and what it was doing; the last checkpoint resumes; nothing is left beh
 """
 
 import json
+import os
+import pathlib
 import shutil
 import signal
 import struct
@@ -105,6 +107,62 @@ class FaultsOfOneRank(JobTest):
         job.process.communicate()
         job.assert_nothing_left()
         self.assert_resumes_exactly("launch", "a")
+
+
+class Restarts(JobTest):
+    def launched(self, name, engine, *arguments, failpoints, restarts=1):
+        return self.start("launch", "--engine", engine, "-n", 2, "--oversubscribe", "--restarts",
+                          restarts, "--", *TRAIN, *arguments, "--name", name, "--failpoints",
+                          failpoints)
+
+    @staticmethod
+    def process_with(job, variable):
+        """The id of a process that `job` has started, itself or through others."""
+        groups = [job.pid]
+        for parent in groups:
+            children = pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+            for child in children:
+                environment = pathlib.Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+                if variable.encode() in environment:
+                    return int(child)
+                groups.append(int(child))
+        return None
+
+    def assert_ends_as_if_nothing_had_happened(self, job, name):
+        out, err = job.communicate(timeout=patiently(60))
+        self.assertEqual(job.returncode, 0, out + err)
+        self.assert_exact(name)
+        return err
+
+    def test_a_job_that_lost_a_process_is_started_again_from_its_checkpoint(self):
+        self.need_failpoints()
+        for engine, place in (("mpi", "OMPI_COMM_WORLD_RANK=1"), ("tcp", "RANK=1")):
+            with self.subTest(engine):
+                job = self.launched(engine, engine, failpoints=SLOW)
+                self.wait_for_step(job, self.folder / "runs" / engine, 8)
+                os.kill(self.process_with(job, place), signal.SIGKILL)
+                killed = time.monotonic()
+                err = self.assert_ends_as_if_nothing_had_happened(job, engine)
+                self.assertLess(time.monotonic() - killed, patiently(10))
+                self.assertIn(f"cohort: the job failed; it is started again from the last checkpoint "
+                              f"of runs/{engine} (1 of 1)\n", err)
+                self.assertRegex(err, f"resuming from runs/{engine}/checkpoints/step-")
+
+    def test_a_job_without_a_checkpoint_begins_again(self):
+        self.need_failpoints()
+        job = self.launched("a", "tcp", failpoints="training.compute.rank1=error@1")
+        err = self.assert_ends_as_if_nothing_had_happened(job, "a")
+        self.assertEqual(err.count("it is started again"), 1, err)
+
+    def test_bad_usage_is_not_tried_again(self):
+        for engine in ("mpi", "tcp"):
+            done = self.cohort("launch", "--engine", engine, "-n", 2, "--oversubscribe", "--restarts",
+                               3, "--", "train", "--model", "nonsense", status=2)
+            self.assertNotIn("started again", done.stderr)
+
+    def test_only_training_can_go_on(self):
+        done = self.cohort("launch", "-n", 2, "--restarts", 1, "--", "list", "engines", status=2)
+        self.assertIn("--restarts is for train", done.stderr)
 
 
 class Interruptions(JobTest):

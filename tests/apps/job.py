@@ -222,9 +222,13 @@ class JobTest(ProgramTest):
 
     def assert_resumes_exactly(self, launcher, name):
         self.resume(launcher, name)
+        self.assert_exact(name, "threads" if launcher == "threads" else "mpi")
+
+    def assert_exact(self, name, engine="mpi"):
+        """The run ended with the bits of one that nothing happened to."""
         run = self.folder / "runs" / name
         self.assertEqual(self.latest(run).name, f"step-{STEPS:09}")
-        for file, expected in reference("threads" if launcher == "threads" else "mpi").items():
+        for file, expected in reference(engine).items():
             self.assertEqual((self.latest(run) / file).read_bytes(), expected, file)
 
 
