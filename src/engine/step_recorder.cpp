@@ -33,7 +33,11 @@ at::Tensor StepRecorder::run(const BatchTensors& batch, std::int64_t samples_of_
   alike_ = look == last_ ? alike_ + 1 : 1;
   last_ = look;
   // An epoch's last batch looks different, but one recording is enough.
-  if (recording_ || alike_ <= kStepsBefore) return passes_(batch, samples_of_all);
+  if (recording_) return passes_(batch, samples_of_all);
+  if (alike_ <= kStepsBefore) {
+    const DeviceTurn turn(batch.inputs.device());
+    return passes_(batch, samples_of_all);
+  }
   auto recording = std::make_unique<Recording>();
   recording->look = look;
   recording->batch = batch.stays ? batch : BatchTensors{batch.inputs.clone(), batch.labels.clone()};
