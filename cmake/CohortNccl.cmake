@@ -1,6 +1,7 @@
 # NCCL and the CUDA runtime, for sums in the GPUs' memory. Sets COHORT_NCCL_FOUND, and then the
-# target cohort_nccl for those who include <nccl.h>. Both are taken from beside libtorch first,
-# where PyTorch's wheels put them: the program must not load a second copy of either.
+# target cohort_nccl for those who include <nccl.h>. The program must not load a second copy of
+# either: NCCL is taken from beside libtorch first, where PyTorch's wheels put it, and the runtime is
+# the toolkit's, which libtorch's package links into every program.
 set(COHORT_WITH_NCCL AUTO CACHE STRING "AUTO: where libtorch has CUDA and NCCL is found; ON; OFF")
 set(COHORT_NCCL_FOUND OFF)
 if(COHORT_WITH_NCCL STREQUAL "ON" OR (COHORT_WITH_NCCL STREQUAL "AUTO" AND TARGET torch_cuda))
@@ -12,9 +13,11 @@ if(COHORT_WITH_NCCL STREQUAL "ON" OR (COHORT_WITH_NCCL STREQUAL "AUTO" AND TARGE
   # Some wheels bring the runtime's header without those it includes; headers may be the toolkit's.
   find_path(COHORT_CUDA_INCLUDE crt/host_defines.h
             HINTS ${CUDAToolkit_INCLUDE_DIRS} ${_cuda_places} PATH_SUFFIXES include)
+  # The very path, for the same file in two folders has no order of run paths.
+  set(COHORT_CUDA_LIBRARY ${CUDA_cudart_LIBRARY})
   find_library(COHORT_CUDA_LIBRARY NAMES_PER_DIR
                NAMES cudart libcudart.so.13 libcudart.so.12 libcudart.so.11.0
-               HINTS ${_cuda_places} ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
+               HINTS ${_cuda_places} PATH_SUFFIXES lib lib64)
   find_path(COHORT_NCCL_INCLUDE nccl.h HINTS ${_nccl_places} PATH_SUFFIXES include)
   find_library(COHORT_NCCL_LIBRARY NAMES nccl libnccl.so.2 NAMES_PER_DIR
                HINTS ${_nccl_places} PATH_SUFFIXES lib lib64)

@@ -49,7 +49,7 @@ ALLOWED = {  # layer: what it may include, besides itself
     "methods": {"core", "config", "network", "transport", "collectives", "topology", "compressors",
                 "optimizers", "schedules", "gossip", "server", "serving", "swamp", "kernels",
                 "models"},
-    "engine": TORCH_FREE - {"launch", "report", "kernels"} | {"models", "methods"},
+    "engine": TORCH_FREE - {"launch", "report"} | {"models", "methods"},
     "runs": TORCH_FREE - {"report", "kernels"} | {"models", "methods", "engine"},
     "dialects": {"core", "config", "metrics", "methods", "engine"},
     "apps": TORCH_FREE - {"kernels"} | {"models", "methods", "engine", "runs", "dialects"},

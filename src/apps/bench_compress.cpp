@@ -136,6 +136,8 @@ void report(const CompressBench& bench, const std::string& vector, std::size_t n
                          {"encode_gb_per_s", gigabytes / seconds[1]},
                          {"decode_gb_per_s", gigabytes / seconds[2]},
                          {"decode_add_gb_per_s", gigabytes / seconds[3]},
+                         {"encode_of_copy", seconds[0] / seconds[1]},
+                         {"decode_of_copy", seconds[0] / seconds[2]},
                          {"gb_per_s", gigabytes / (seconds[1] + seconds[2])},
                          {"of_copy", seconds[0] / (seconds[1] + seconds[2])}};
   if (name == "qsgd") line["bits"] = bench.options.bits;

@@ -31,7 +31,7 @@ struct EvalCommand {
                         "test-size",  "image-size",  "normalize",       "memory-format",
                         "depth",      "widen",       "growth",          "rnn-hidden",
                         "rnn-layers", "tie-weights", "synthetic-shape", "synthetic-classes",
-                        "bptt",       "lowercase",   "fast-decode"}) {
+                        "bptt",       "lowercase",   "fast-decode",     "precision"}) {
     command
         .add_option("what", what,
                     "run directories (all their dumped models and checkpoints), checkpoint "
@@ -113,6 +113,10 @@ RunConfig config_for(const EvalCommand& command, const fs::path& what) {
     }
   }
   config = command.flags.resolve(config);
+  // What was trained in another precision on a GPU is evaluated on a CPU too.
+  if (config.device == "cpu" && command.flags.given_anywhere().count("precision") == 0) {
+    config.precision = "fp32";
+  }
   config.augment = "none";
   if (command.split == "test" || command.split == "validation") config.eval_split = command.split;
   return config;
@@ -243,6 +247,7 @@ std::int64_t evaluate_all(const EvalCommand& command, const JobPart& part,
   const auto model = build_model(config, split.data);
   set_compute_threads(config, *model);
   const at::Device device = parse_device(config.device);
+  choose_arithmetic(config.precision != "fp32");
   Replica replica(*model, replica_options(config, *model, device));
   for (const SavedModel& candidate : candidates) {
     if (stop_requested()) break;

@@ -4,15 +4,14 @@
 #include <nccl.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "collectives/device_collectives.h"
 #include "core/error.h"
 
 namespace cohort {
@@ -157,68 +156,29 @@ class Communicator {
   cudaEvent_t ready_ = nullptr;  // when what the gradients' stream was given so far is done
 };
 
-class NcclCollectives final : public Collectives {
+class NcclCollectives final : public DeviceCollectives {
  public:
   NcclCollectives(std::unique_ptr<Collectives> host, std::unique_ptr<Communicator> communicator)
-      : Collectives(host->rank(), host->size()),
-        host_(std::move(host)),
-        communicator_(std::move(communicator)) {}
+      : DeviceCollectives(std::move(host)), communicator_(std::move(communicator)) {}
 
   void all_reduce(std::span<float> values, Deadline deadline) override {
     if (communicator_ == nullptr) throw PeerError(failure_);
-    agree_on_length(values.size(), deadline);
-    if (values.empty()) return;
     try {
-      communicator_->all_reduce(values, deadline);
+      meet(values, deadline);
+      if (!values.empty()) communicator_->all_reduce(values, deadline);
     } catch (const std::exception& error) {
       failure_ = error.what();
       communicator_.reset();
-      host_->leave(failure_);
+      leave(failure_);
       throw;
     }
     const std::uint64_t others = static_cast<std::uint64_t>(size()) - 1;
-    ring_bytes_ += 2 * others * values.size_bytes() / static_cast<std::uint64_t>(size());
-  }
-
-  std::vector<Bytes> all_gather(std::span<const std::byte> own, Deadline deadline) override {
-    return host_->all_gather(own, deadline);
-  }
-  void broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) override {
-    host_->broadcast(bytes, root, deadline);
-  }
-  void barrier(Deadline deadline) override { host_->barrier(deadline); }
-  void leave(const std::string& reason) override { host_->leave(reason); }
-
-  Traffic traffic() const override {
-    Traffic traffic = host_->traffic();
-    traffic.sent += ring_bytes_;
-    traffic.received += ring_bytes_;
-    return traffic;
+    count(2 * others * values.size_bytes() / static_cast<std::uint64_t>(size()));
   }
 
  private:
-  void agree_on_length(std::size_t own, Deadline deadline) {
-    const std::vector<Bytes> all =
-        host_->all_gather(std::as_bytes(std::span<const std::size_t>(&own, 1)), deadline);
-    for (std::size_t other = 0; other < all.size(); ++other) {
-      std::size_t length = 0;
-      if (all[other].size() == sizeof(length)) {
-        std::memcpy(&length, all[other].data(), sizeof(length));
-        if (length == own) continue;
-      }
-      failure_ = "rank " + std::to_string(other) + " brought " + std::to_string(length) +
-                 " floats to all_reduce, rank " + std::to_string(rank()) + " brought " +
-                 std::to_string(own);
-      communicator_.reset();
-      host_->leave(failure_);
-      throw PeerError(failure_);
-    }
-  }
-
-  std::unique_ptr<Collectives> host_;
   std::unique_ptr<Communicator> communicator_;  // null after a failure
   std::string failure_;
-  std::atomic<std::uint64_t> ring_bytes_ = 0;
 };
 
 }  // namespace

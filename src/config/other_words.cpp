@@ -89,7 +89,7 @@ struct Advice {
 
 constexpr Advice kAdvice[] = {
     {"amp fp16 bf16 half mixed-precision precision use-amp bfloat16 autocast",
-     "computing is in float32, but for cohort train --device cuda, which has --precision bf16 and "
+     "computing is in float32, but on a GPU, where cohort train and eval have --precision bf16 and "
      "tf32: leave it out"},
     {"tensorboard wandb mlflow use-wandb report-to",
      "a run's metrics.jsonl has every figure, and `cohort report RUN` draws them: leave it out"},

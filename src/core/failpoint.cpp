@@ -15,7 +15,7 @@
 namespace cohort {
 namespace {
 
-enum class Verb { kCrash, kError, kSleep };
+enum class Verb { kCrash, kError, kLostGpu, kSleep };
 
 struct Action {
   Verb verb = Verb::kError;
@@ -43,9 +43,10 @@ bool is_number(const std::string& text) {
 
 [[maybe_unused]] std::pair<std::string, Action> parse(const std::string& entry) {
   const auto refuse = [&] {
-    throw ConfigError("malformed failpoint '" + entry +
-                      "'; write name=crash, name=error, name=sleep:MILLISECONDS, or any of them "
-                      "with @N");
+    throw ConfigError(
+        "malformed failpoint '" + entry +
+        "'; write name=crash, name=error, name=lost-gpu, name=sleep:MILLISECONDS, or any of them "
+        "with @N");
   };
   const std::size_t equals = entry.find('=');
   if (equals == std::string::npos || equals == 0) refuse();
@@ -54,6 +55,8 @@ bool is_number(const std::string& text) {
   Action action;
   if (words[0] == "crash") {
     action.verb = Verb::kCrash;
+  } else if (words[0] == "lost-gpu") {
+    action.verb = Verb::kLostGpu;
   } else if (words[0].starts_with("sleep:") && is_number(words[0].substr(6))) {
     action.verb = Verb::kSleep;
     action.duration = std::chrono::milliseconds(std::stol(words[0].substr(6)));
@@ -99,6 +102,7 @@ void detail::reach_failpoint(std::string_view name) {
     return;
   }
   if (action->verb == Verb::kCrash) ::kill(::getpid(), SIGKILL);
+  if (action->verb == Verb::kLostGpu) throw RunError("CUDA error: unspecified launch failure");
   throw FileError("failpoint " + std::string(name) + ": injected input/output error");
 }
 

@@ -6,6 +6,7 @@
 // the table below, which tests fill by hand and the program from --failpoints:
 //   "name=crash"       kill the process as kill -9 would
 //   "name=error"       throw FileError as a failing disk would
+//   "name=lost-gpu"    throw RunError as a GPU that is lost would
 //   "name=sleep:200"   wait for 200 ms, as a slow disk or a busy core would
 //   "name=error@3"     only at the third time the place is reached
 // Several are separated by ';'. All functions may be called from several threads.

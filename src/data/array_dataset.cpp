@@ -8,24 +8,8 @@
 namespace cohort {
 namespace {
 
-struct Shift {
-  std::int64_t down;  // row y of the result is row y + down of the image
-  std::int64_t right;
-  bool mirror;
-};
-
-Shift draw_shift(std::uint64_t augmentation) {
-  constexpr std::uint64_t kPlaces = 2 * ArrayDataset::kPadding + 1;
-  RandomStream random(augmentation);
-  Shift shift{};
-  shift.down = static_cast<std::int64_t>(random.below(kPlaces)) - ArrayDataset::kPadding;
-  shift.right = static_cast<std::int64_t>(random.below(kPlaces)) - ArrayDataset::kPadding;
-  shift.mirror = (random() >> 63) != 0;
-  return shift;
-}
-
 // One row: the image's columns [first, last) are there, the rest is black.
-void write_row(const std::uint8_t* row, std::int64_t width, const Shift& shift,
+void write_row(const std::uint8_t* row, std::int64_t width, const ImageShift& shift,
                const std::array<float, 256>& table, float* out) {
   const std::int64_t first = std::clamp<std::int64_t>(-shift.right, 0, width);
   const std::int64_t last = std::clamp<std::int64_t>(width - shift.right, first, width);
@@ -61,6 +45,17 @@ ArrayDataset::ArrayDataset(ImageArray images, const ArrayOptions& options)
   }
 }
 
+ImageShift ArrayDataset::shift(std::uint64_t augmentation) const {
+  if (!crop_flip_) return {};
+  constexpr std::uint64_t kPlaces = 2 * kPadding + 1;
+  RandomStream random(augmentation);
+  ImageShift drawn;
+  drawn.down = static_cast<std::int64_t>(random.below(kPlaces)) - kPadding;
+  drawn.right = static_cast<std::int64_t>(random.below(kPlaces)) - kPadding;
+  drawn.mirror = (random() >> 63) != 0;
+  return drawn;
+}
+
 void ArrayDataset::read(std::int64_t index, std::uint64_t augmentation,
                         std::span<float> out) const {
   COHORT_CHECK(index >= 0 && index < size(), "sample index in range");
@@ -80,7 +75,7 @@ void ArrayDataset::read_stored_size(std::int64_t index, std::uint64_t augmentati
   const std::int64_t width = images_.shape.width;
   const std::int64_t plane = height * width;
   const std::uint8_t* source = images_.pixels.data() + index * images_.shape.numel();
-  const Shift shift = crop_flip_ ? draw_shift(augmentation) : Shift{};
+  const ImageShift moved = shift(augmentation);
   for (std::int64_t c = 0; c < images_.shape.channels; ++c, source += plane, out += plane) {
     const std::array<float, 256>& table = table_[c];
     if (!crop_flip_) {
@@ -88,12 +83,12 @@ void ArrayDataset::read_stored_size(std::int64_t index, std::uint64_t augmentati
       continue;
     }
     for (std::int64_t y = 0; y < height; ++y) {
-      const std::int64_t from = y + shift.down;
+      const std::int64_t from = y + moved.down;
       float* row = out + y * width;
       if (from < 0 || from >= height) {
         std::fill(row, row + width, table[0]);
       } else {
-        write_row(source + from * width, width, shift, table, row);
+        write_row(source + from * width, width, moved, table, row);
       }
     }
   }

@@ -24,6 +24,14 @@ struct ArrayOptions {
   std::int64_t image_size = 0;  // resize (bilinear) to this square; 0 keeps the stored size
 };
 
+// How crop-flip moves an image: row y of the result is row y + down of the image, and column x is
+// column x + right, counted from the other side where it is mirrored.
+struct ImageShift {
+  std::int64_t down = 0;
+  std::int64_t right = 0;
+  bool mirror = false;
+};
+
 class ArrayDataset final : public Dataset {
  public:
   static constexpr std::int64_t kPadding = 4;
@@ -38,6 +46,14 @@ class ArrayDataset final : public Dataset {
   }
   void read(std::int64_t index, std::uint64_t augmentation, std::span<float> out) const override;
 
+  // What read() makes a sample of, for those who make it elsewhere: normalised values of the
+  // shifted image, black where nothing is, and then resized if there are axes for it.
+  const ImageArray& images() const { return images_; }
+  const NormalizeTable& table() const { return table_; }
+  ImageShift shift(std::uint64_t augmentation) const;
+  const ResampleAxis& rows() const { return rows_; }  // empty when the stored size is kept
+  const ResampleAxis& columns() const { return columns_; }
+
  private:
   void read_stored_size(std::int64_t index, std::uint64_t augmentation, float* out) const;
   void resize(const float* stored, float* out) const;
@@ -47,7 +63,7 @@ class ArrayDataset final : public Dataset {
   std::vector<std::string> class_names_;
   NormalizeTable table_;
   bool crop_flip_;
-  ResampleAxis rows_;  // empty when the stored size is kept
+  ResampleAxis rows_;
   ResampleAxis columns_;
 };
 

@@ -176,7 +176,8 @@ std::vector<ChocoFlag> flags_of_machines() {
       {"n_sub_process", Kind::kWhole, "1", "GPUs of a node, each a worker"},
       {"world", Kind::kText, "", "GPU of each worker: 0,0,1,1"},
       {"on_cuda", Kind::kTruth, "True", "use GPUs where there are any"},
-      {"comm_device", Kind::kText, "cuda", "no effect"},
+      {"comm_device", Kind::kText, "cuda",
+       "no effect: workers that share a GPU exchange in its memory, others through the host's"},
       {"local_rank", Kind::kText, "", "refused: processes know their ranks"},
       {"clean_python", Kind::kTruth, "False", "refused when True: it killed processes"},
   };

@@ -171,6 +171,12 @@ class DistTrainTranslator {
                                       around_.gpus == 1 ? "" : "s"));
       }
       if (later()) machine_devices_ = devices_;
+      if (!later() && given("gpus") && flags_.gpus > 1) {
+        note(fmt::format(
+            "--gpus {} has no effect with FLAGS_selected_gpus: this process computes on "
+            "that one",
+            flags_.gpus));
+      }
       devices_ = 1;
       if (on_gpu_) config().device = fmt::format("cuda:{}", gpu);
     } else if (on_gpu_) {

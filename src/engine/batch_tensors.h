@@ -9,14 +9,18 @@
 namespace cohort {
 
 struct BatchTensors {
-  at::Tensor inputs;  // N x C x H x W
-  at::Tensor labels;  // N, int64; of text N x words
+  at::Tensor inputs;   // N x C x H x W
+  at::Tensor labels;   // N, int64; of text N x words
+  bool stays = false;  // the batches that come later lie there, too
 };
+
+class ResidentData;
 
 struct BatchPlacement {
   at::Device device = at::kCPU;
   bool channels_last = false;
   at::ScalarType precision = at::kFloat;
+  const ResidentData* resident = nullptr;  // data sets that lie on GPUs; null: none does
 };
 
 // In main memory the tensors share the batch's buffer and keep it alive; nothing is copied. (There

@@ -32,7 +32,10 @@ BatchUploader::BatchUploader(const BatchPlacement& placement)
                                         : nullptr) {}
 BatchUploader::~BatchUploader() {
   if (!state_) return;
-  for (State::Slot& slot : state_->slots) slot.copied.synchronize();
+  try {
+    for (State::Slot& slot : state_->slots) slot.copied.synchronize();
+  } catch (const c10::Error&) {  // a GPU that fails copies nothing more
+  }
 }
 
 BatchTensors BatchUploader::operator()(const LoadedBatch& batch, const SampleShape& shape) {

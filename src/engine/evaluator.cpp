@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/failpoint.h"
 #include "data/text.h"
+#include "engine/batch_source.h"
 #include "engine/carried_state.h"
 #include "engine/classification.h"
 
@@ -63,14 +64,15 @@ PartSums evaluate_part(Model& model, const Dataset& dataset, Part part,
                            .partition = std::move(part.samples),
                            .batch = part.batch,
                            .shuffle = false});
-  Loader loader = make_loader(
+  const auto source = make_batch_source(
       dataset, order, {.threads = options.loader_threads, .last_step = order.steps_per_epoch()},
-      options.placement.device);
+      options.placement);
   const AnotherText another(model);
   for (Step step = 0; step < order.steps_per_epoch(); ++step) {
     COHORT_FAILPOINT("evaluation.batch");
     if (options.stop != nullptr && *options.stop) return {sums.values(), true};
-    const BatchTensors batch = to_tensors(loader.next(), dataset.shape(), options.placement);
+    source->wait();
+    const BatchTensors batch = source->take();
     const at::Tensor logits = model.forward(batch.inputs);
     sums.add(classification_loss(model, logits, batch.labels, 0.0), logits, batch.labels);
     if (options.progress) {

@@ -26,23 +26,33 @@ StepRecorder::~StepRecorder() = default;
 at::Tensor StepRecorder::run(const BatchTensors& batch, std::int64_t samples_of_all) {
   const Look look{batch.inputs.sizes().vec(), batch.labels.sizes().vec(), samples_of_all};
   if (recording_ && look == recording_->look) {
-    recording_->batch.inputs.copy_(batch.inputs);
-    recording_->batch.labels.copy_(batch.labels);
+    take(batch);
     recording_->graph.replay();
     return recording_->result;
   }
   alike_ = look == last_ ? alike_ + 1 : 1;
   last_ = look;
   // An epoch's last batch looks different, but one recording is enough.
-  if (recording_ || alike_ <= kStepsBefore) return passes_(batch, samples_of_all);
+  if (recording_) return passes_(batch, samples_of_all);
+  if (alike_ <= kStepsBefore) {
+    const DeviceTurn turn(batch.inputs.device());
+    return passes_(batch, samples_of_all);
+  }
   auto recording = std::make_unique<Recording>();
   recording->look = look;
-  recording->batch = {batch.inputs.clone(), batch.labels.clone()};
+  recording->batch = batch.stays ? batch : BatchTensors{batch.inputs.clone(), batch.labels.clone()};
   recording->graph.record(generator_,
                           [&] { recording->result = passes_(recording->batch, samples_of_all); });
   recording->graph.replay();
   recording_ = std::move(recording);
   return recording_->result;
+}
+
+// Copies what does not lie where it is read anyway.
+void StepRecorder::take(const BatchTensors& batch) {
+  const BatchTensors& read = recording_->batch;
+  if (read.inputs.data_ptr() != batch.inputs.data_ptr()) read.inputs.copy_(batch.inputs);
+  if (read.labels.data_ptr() != batch.labels.data_ptr()) read.labels.copy_(batch.labels);
 }
 
 }  // namespace cohort

@@ -38,6 +38,8 @@ class StepRecorder {
   };
   struct Recording;
 
+  void take(const BatchTensors& batch);
+
   at::Generator generator_;
   Passes passes_;
   Look last_;

@@ -1,7 +1,7 @@
 #include "engine/step_timing.h"
 
 #include "core/clock.h"
-#include "engine/batch_uploader.h"
+#include "engine/batch_source.h"
 #include "engine/rank_report.h"
 
 namespace cohort {
@@ -14,10 +14,9 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
   TrainingStep step(worker.model(), worker.replica(), worker.method(), options.step);
   worker.method().start(worker.replica());
   const Step total = warmup + steps;
-  Loader loader = make_loader(*data.train, worker.order(),
-                              {.threads = options.loader_threads, .last_step = total},
-                              options.placement.device);
-  BatchUploader upload(options.placement);
+  const auto source =
+      make_batch_source(*data.train, worker.order(),
+                        {.threads = options.loader_threads, .last_step = total}, options.placement);
   ClassificationSums sums;
   RankReport own;
   StepTiming timing;
@@ -31,11 +30,9 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
       before = worker.traffic();
       start = Clock::now();
     }
-    const Clock::time_point asked = Clock::now();
-    const LoadedBatch loaded = loader.next();
-    const double waited = seconds_between(asked, Clock::now());
+    const double waited = source->wait();
     worker.arrivals().begin(i, waited);
-    const BatchTensors batch = upload(loaded, data.train->shape());
+    const BatchTensors batch = source->take();
     const std::int64_t samples = worker.order().samples_of_all(i);
     step.run(batch, samples, {i, config.lr}, sums, waited);
     if (i >= warmup) timing.samples += samples;

@@ -70,12 +70,11 @@ void Trainer::go_to(Step step) {
 void Trainer::train_until_done(const std::atomic<bool>& stop) {
   const TrainerParts& parts = state_.parts;
   const TrainerOptions& options = state_.options;
-  Loader loader = make_loader(parts.train, parts.order,
-                              {.threads = options.loader_threads,
-                               .first_step = state_.done,
-                               .last_step = options.total_steps},
-                              options.placement.device);
-  BatchUploader upload(options.placement);
+  const auto source = make_batch_source(parts.train, parts.order,
+                                        {.threads = options.loader_threads,
+                                         .first_step = state_.done,
+                                         .last_step = options.total_steps},
+                                        options.placement);
   step_.emplace(parts.model, parts.replica, parts.method, options.step);
   records_.follow(*step_);
   parts.model.store().set_training(true);
@@ -87,7 +86,7 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
   state_.traffic.turn_to(TrafficPurpose::kSteps);
   while (goes_on()) {
     try {
-      one_step(loader, upload);
+      one_step(*source);
     } catch (const InterruptedError&) {
       if (parts.server_log == nullptr || !stop) throw;
       state_.undo_step();
@@ -107,18 +106,16 @@ bool Trainer::goes_on() const {
          !evaluation_.target_reached() && !(log != nullptr && log->finished());
 }
 
-void Trainer::one_step(Loader& loader, BatchUploader& upload) {
+void Trainer::one_step(BatchSource& source) {
   TrainerParts& parts = state_.parts;
   TrainingOutcome& outcome = state_.outcome;
   const Step step = state_.done;
   parts.group.doing(step, Phase::kLoading);
-  const Clock::time_point asked = Clock::now();
   COHORT_FAILPOINT("training.load.rank" + std::to_string(state_.options.step.rank));
-  const LoadedBatch loaded = loader.next();
-  const double waited = seconds_between(asked, Clock::now());
+  const double waited = source.wait();
   parts.group.doing(step, Phase::kComputing);
   if (parts.arrivals != nullptr) parts.arrivals->begin(step, waited);
-  const BatchTensors batch = upload(loaded, parts.train.shape());
+  const BatchTensors batch = source.take();
   const std::int64_t samples_of_all = parts.order.samples_of_all(step);
   // The columns of a text are read from the beginning again.
   if (parts.order.epochs_ended_at(step) > 0) parts.model.set_carried({});

@@ -12,8 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "data/loader.h"
-#include "engine/batch_uploader.h"
+#include "engine/batch_source.h"
 #include "engine/group_changes.h"
 #include "engine/model_evaluation.h"
 #include "engine/run_checkpoints.h"
@@ -46,7 +45,7 @@ class Trainer {
   void go_to(Step step);
   void train_until_done(const std::atomic<bool>& stop);
   bool goes_on() const;
-  void one_step(Loader& loader, BatchUploader& upload);
+  void one_step(BatchSource& source);
   void after_step();
   void dump_if_due();
   bool evaluate();  // false: the user stopped it

@@ -19,6 +19,7 @@
 #include "core/text.h"
 #include "engine/checkpointing.h"
 #include "engine/device.h"
+#include "engine/resident_data.h"
 #include "methods/bucket_exchange.h"
 #include "methods/device_work.h"
 #include "methods/server_access.h"
@@ -124,6 +125,7 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
   check_partition(config, member.size, setup.resume);
   options_.watched_classes = data.train->class_names().size();
   options_.may_drift = traits_.own_state;
+  options_.placement.resident = options_.evaluation.placement.resident = setup.resident;
   pauses_ = setup.pauses;
   options_.step.pauses = member.rank == 0 ? nullptr : setup.pauses;
   if (member.rank == 0 && !config.init.empty() && setup.resume == nullptr) {
@@ -300,12 +302,19 @@ void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Me
                  const std::function<void(const std::string&)>& stuck) {
   constexpr std::chrono::seconds kGrace(10);
   choose_arithmetic(config.precision != "fp32");
+  std::vector<at::Device> devices;
+  for (const Membership& member : members) {
+    devices.push_back(worker_device(config, place_of(member)));
+  }
+  const ResidentData resident(data, devices);
+  WorkerSetup with_data = setup;
+  with_data.resident = &resident;
   Endings endings(members.size());
   const auto run = [&](std::size_t index) {
     at::set_num_threads(static_cast<int>(config.threads));  // every thread's own setting
     Membership& member = members[index];
-    const DeviceStream stream(worker_device(config, place_of(member)));
-    const auto build = [&] { return std::make_unique<Worker>(config, data, member, setup); };
+    const DeviceStream stream(devices[index]);
+    const auto build = [&] { return std::make_unique<Worker>(config, data, member, with_data); };
     endings.ended(index, run_one(member, setup, build, body));
   };
   if (members.size() == 1) {

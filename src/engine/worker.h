@@ -34,9 +34,10 @@ struct WorkerSetup {
   WorkerSetup(const ResumePoint* point = nullptr, const ServerAccess* access = nullptr)
       : resume(point), servers(access) {}
 
-  const ResumePoint* resume;     // null: the run begins
-  const ServerAccess* servers;   // where they are; null for methods without
-  bool enters = false;           // the others are under way
+  const ResumePoint* resume;               // null: the run begins
+  const ServerAccess* servers;             // where they are; null for methods without
+  bool enters = false;                     // the others are under way
+  const ResidentData* resident = nullptr;  // of the GPUs that compute; run_workers() brings it
   PauseClock* pauses = nullptr;  // of the process; null: no worker waits for another's evaluation
   std::function<void(const std::string&)> note = nullptr;  // a line for people, from any thread
   // What to tell people where an exception says that memory could not be had; nothing of others.

@@ -30,7 +30,10 @@ Tiling tiling_of(const BatchNormShape& shape, int blocks) {
   tiling.columns = std::min(tiling.vectors, kMaxColumns);
   tiling.lines = kThreads / tiling.columns;
   tiling.tiles = (tiling.vectors + tiling.columns - 1) / tiling.columns;
-  const std::int64_t most = (shape.rows + tiling.lines - 1) / tiling.lines;
+  // Every thread has some rows, so that what a block costs by itself is little beside them; other
+  // workers' kernels have the processors that are left.
+  const std::int64_t rows = std::int64_t{tiling.lines} * kUnroll;
+  const std::int64_t most = (shape.rows + rows - 1) / rows;
   const std::int64_t wanted = std::max(1, blocks / tiling.tiles);
   tiling.depth = static_cast<int>(std::clamp<std::int64_t>(most, 1, wanted));
   return tiling;

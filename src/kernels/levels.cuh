@@ -27,11 +27,8 @@ __global__ void __launch_bounds__(kThreads)
     sum += static_cast<double>(value) * static_cast<double>(value);
     most = fmaxf(most, fabsf(value));
   }
-  __shared__ float warps[kThreads / 32];
-  most = largest_of_warp(most);
-  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = most;
-  sum = sum_of_block(sum);  // and all threads have come
-  most = largest_of_warp(threadIdx.x < kThreads / 32 ? warps[threadIdx.x] : 0);
+  sum = sum_of_block(sum);
+  most = largest_of_block(most);
   if (threadIdx.x != 0) return;
   squares[blockIdx.x] = sum;
   largest[blockIdx.x] = most;
@@ -53,16 +50,18 @@ __device__ Count mixed(Count key, Count number) {
   return first ^ rotated(split_mix(state), 17) ^ number;
 }
 
-__global__ void choose_rounding(const Tensor* tensors, const double* squares, const float* largest,
-                                unsigned levels, Count key, Rounding* roundings, float* units,
-                                Count sequence, Count* infinite) {
+__global__ void __launch_bounds__(kThreads)
+    choose_rounding(const Tensor* tensors, const double* squares, const float* largest,
+                    unsigned levels, Count key, Rounding* roundings, float* units, Count sequence,
+                    Count* infinite) {
   const Tensor tensor = tensors[blockIdx.x];
   const double exact = sqrt(sum_of_pieces(tensor, squares));
   float most = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < tensor.pieces; i += 32) {
+#pragma unroll 8
+  for (int i = static_cast<int>(threadIdx.x); i < tensor.pieces; i += kThreads) {
     most = fmaxf(most, largest[tensor.first_piece + i]);
   }
-  most = largest_of_warp(most);
+  most = largest_of_block(most);
   if (threadIdx.x != 0) return;
   Rounding rounding = {0, 0, 31 - (32 - __clz(static_cast<int>(levels))),
                        mixed(key, static_cast<Count>(blockIdx.x))};
@@ -86,10 +85,12 @@ __global__ void choose_rounding(const Tensor* tensors, const double* squares, co
   units[blockIdx.x] = unit;
 }
 
-// A level with its sign in the upper bit.
+// A level with its sign in the upper bit: `Level` is as short as leaves a bit for it.
+template <class Level>
 __global__ void __launch_bounds__(kThreads)
     encode_levels(const Piece* pieces, const Tensor* tensors, const Rounding* roundings,
-                  const float* x, unsigned* levels) {
+                  const float* x, Level* levels) {
+  constexpr int kSign = 8 * sizeof(Level) - 1;
   const Piece piece = pieces[blockIdx.x];
   const Rounding rounding = roundings[piece.tensor];
   const std::int64_t first = piece.begin - tensors[piece.tensor].begin;
@@ -106,21 +107,25 @@ __global__ void __launch_bounds__(kThreads)
     random ^= static_cast<unsigned>(rounding.key >> 32);
     random *= 0x846ca68bU;
     random >>= 32 - rounding.fraction_bits;
-    levels[piece.begin + i] = (y + random) >> rounding.fraction_bits | (bits & 0x80000000U);
+    levels[piece.begin + i] =
+        static_cast<Level>((y + random) >> rounding.fraction_bits | bits >> 31 << kSign);
   }
 }
 
+template <class Level>
 __global__ void __launch_bounds__(kThreads)
-    decode_levels(const Piece* pieces, const float* units, const unsigned* levels, float keep,
+    decode_levels(const Piece* pieces, const float* units, const Level* levels, float keep,
                   float weight, float* y) {
+  constexpr int kSign = 8 * sizeof(Level) - 1;
   const Piece piece = pieces[blockIdx.x];
   const float unit = units[piece.tensor];
 #pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < piece.size; i += kThreads) {
     const std::int64_t at = piece.begin + i;
     const unsigned code = levels[at];
-    const float size = static_cast<float>(static_cast<int>(code & 0x7fffffffU)) * unit;
-    const float value = __uint_as_float(__float_as_uint(size) | (code & 0x80000000U));
+    const unsigned level = code & ((1U << kSign) - 1);
+    const float size = static_cast<float>(static_cast<int>(level)) * unit;
+    const float value = __uint_as_float(__float_as_uint(size) | code >> kSign << 31);
     y[at] = keep * y[at] + weight * value;
   }
 }

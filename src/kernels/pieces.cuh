@@ -55,13 +55,23 @@ __device__ inline float largest_of_warp(float value) {
   return value;
 }
 
-// A tensor's sum, by the warp that is a block.
+// The largest over a block, in its first warp.
+__device__ inline float largest_of_block(float value) {
+  __shared__ float warps[kThreads / 32];
+  value = largest_of_warp(value);
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
+  __syncthreads();
+  return largest_of_warp(threadIdx.x < kThreads / 32 ? warps[threadIdx.x] : 0);
+}
+
+// A tensor's sum, in the first warp of a block.
 __device__ inline double sum_of_pieces(const Tensor& tensor, const double* sums) {
   double sum = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < tensor.pieces; i += 32) {
+#pragma unroll 8
+  for (int i = static_cast<int>(threadIdx.x); i < tensor.pieces; i += kThreads) {
     sum += sums[tensor.first_piece + i];
   }
-  return sum_of_warp(sum);
+  return sum_of_block(sum);
 }
 
 }  // namespace cohort::kernels

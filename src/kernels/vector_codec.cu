@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/elements.cuh"
+#include "kernels/largest.cuh"
 #include "kernels/launch.cuh"
 #include "kernels/levels.cuh"
 #include "kernels/pieces.cuh"
@@ -104,8 +106,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // The mean magnitude of each tensor.
-__global__ void scale_signs(const Tensor* tensors, const double* sums, float* scales,
-                            Count sequence, Count* infinite) {
+__global__ void __launch_bounds__(kThreads)
+    scale_signs(const Tensor* tensors, const double* sums, float* scales, Count sequence,
+                Count* infinite) {
   const Tensor tensor = tensors[blockIdx.x];
   const double sum = sum_of_pieces(tensor, sums);
   if (threadIdx.x != 0) return;
@@ -156,6 +159,24 @@ std::vector<Tensor> tensors_of(std::span<const CodedTensor> tensors) {
   return all;
 }
 
+std::vector<Chunk> chunks_of(const std::vector<Tensor>& tensors) {
+  std::vector<Chunk> chunks;
+  int searches = 0;
+  for (std::size_t n = 0; n < tensors.size(); ++n) {
+    const Tensor& tensor = tensors[n];
+    if (!is_large(tensor)) continue;
+    const auto first = static_cast<int>(chunks.size());
+    const auto count = static_cast<int>((tensor.size + kChunk - 1) / kChunk);
+    for (int i = 0; i < count; ++i) {
+      const std::int64_t from = static_cast<std::int64_t>(i) * kChunk;
+      const auto size = static_cast<int>(std::min<std::int64_t>(kChunk, tensor.size - from));
+      chunks.push_back({tensor.begin + from, size, static_cast<int>(n), searches, first, count});
+    }
+    ++searches;
+  }
+  return chunks;
+}
+
 std::int64_t all_kept(std::span<const CodedTensor> tensors) {
   std::int64_t kept = 0;
   for (const CodedTensor& tensor : tensors) kept += tensor.kept;
@@ -171,13 +192,17 @@ std::size_t header_of(Code code, std::span<const CodedTensor> tensors) {
   return (numbers * sizeof(float) + 15) / 16 * 16;
 }
 
-std::size_t body_of(Code code, std::span<const CodedTensor> tensors) {
+// Of qsgd: whether a level and its sign fit into 16 bits.
+bool short_levels(unsigned levels) { return levels < 1U << 15; }
+
+std::size_t body_of(Code code, std::span<const CodedTensor> tensors, unsigned levels) {
   const auto size =
       static_cast<std::size_t>(tensors.empty() ? 0 : tensors.back().place.end());
   switch (code) {
     case Code::kFloats:
-    case Code::kQsgd:
       return size * sizeof(float);
+    case Code::kQsgd:
+      return size * (short_levels(levels) ? sizeof(unsigned short) : sizeof(unsigned));
     case Code::kBf16:
     case Code::kFp16:
       return size * sizeof(unsigned short);
@@ -202,6 +227,14 @@ std::unique_ptr<GpuMemory> table_of(const std::vector<T>& rows, CUstream_st* str
   return table;
 }
 
+// Calls use(levels) with the address of those in a message, of the type that they have there.
+template <class Body, class Use>
+void with_levels(unsigned levels, Body* body, Use&& use) {
+  using Short = std::conditional_t<std::is_const_v<Body>, const unsigned short, unsigned short>;
+  using Long = std::conditional_t<std::is_const_v<Body>, const unsigned, unsigned>;
+  short_levels(levels) ? use(static_cast<Short*>(body)) : use(static_cast<Long*>(body));
+}
+
 // Calls use(format) for a code whose numbers are sent one by one.
 template <class Use>
 void with_format(Code code, Use&& use) {
@@ -219,7 +252,7 @@ VectorCodec::VectorCodec(Code code, std::span<const CodedTensor> tensors, unsign
       stream_(stream),
       kept_(all_kept(tensors)),
       header_(header_of(code, tensors)),
-      message_bytes_(header_ + body_of(code, tensors)),
+      message_bytes_(header_ + body_of(code, tensors, levels)),
       infinite_(sizeof(Count)) {
   const std::vector<Tensor> all = tensors_of(tensors);
   const std::vector<Piece> pieces = pieces_of(tensors);
@@ -229,6 +262,14 @@ VectorCodec::VectorCodec(Code code, std::span<const CodedTensor> tensors, unsign
   piece_table_ = table_of(pieces, stream);
   partial_ = memory_for(pieces.size() * (sizeof(double) + sizeof(float)));
   rounding_ = memory_for(all.size() * sizeof(Rounding));
+  if (code == Code::kTopK) {
+    const std::vector<Chunk> chunks = chunks_of(all);
+    chunks_ = static_cast<int>(chunks.size());
+    chunk_table_ = table_of(chunks, stream);
+    chunk_counts_ = memory_for(chunks.size() * sizeof(Count) + sizeof(Count));
+    const int searches = chunks.empty() ? 0 : chunks.back().search + 1;
+    searches_ = memory_for(static_cast<std::size_t>(searches) * sizeof(Search));
+  }
   copy_and_wait(infinite_.as<void>(), &kNever, sizeof kNever, stream_);
 }
 
@@ -263,18 +304,18 @@ void VectorCodec::encode(const float* x, std::uint64_t sequence, std::uint64_t k
   if (code_ == Code::kSign) {
     encode_signs<<<blocks, kThreads, 0, stream_>>>(pieces, x, static_cast<unsigned short*>(body),
                                                    sums);
-    scale_signs<<<tensors, 32, 0, stream_>>>(table, sums, numbers, sequence, infinite);
+    scale_signs<<<tensors, kThreads, 0, stream_>>>(table, sums, numbers, sequence, infinite);
   } else if (code_ == Code::kQsgd) {
     auto* largest = reinterpret_cast<float*>(sums + pieces_);
     auto* roundings = rounding_->as<Rounding>();
     measure<<<blocks, kThreads, 0, stream_>>>(pieces, x, sums, largest);
-    choose_rounding<<<tensors, 32, 0, stream_>>>(table, sums, largest, levels_, key, roundings,
-                                                 numbers, sequence, infinite);
-    encode_levels<<<blocks, kThreads, 0, stream_>>>(pieces, table, roundings, x,
-                                                    static_cast<unsigned*>(body));
+    choose_rounding<<<tensors, kThreads, 0, stream_>>>(
+        table, sums, largest, levels_, key, roundings, numbers, sequence, infinite);
+    with_levels(levels_, body, [&](auto* levels) {
+      encode_levels<<<blocks, kThreads, 0, stream_>>>(pieces, table, roundings, x, levels);
+    });
   } else if (code_ == Code::kTopK) {
-    take_largest<<<tensors, kWide, 0, stream_>>>(table, x, numbers, static_cast<unsigned*>(body),
-                                                 sequence, infinite);
+    take_largest(x, sequence, numbers, static_cast<unsigned*>(body));
   } else if (code_ == Code::kRandomK) {
     Drawn& drawn = drawn_[sequence % MessageBoard::kSlots];
     check(cudaMemcpyAsync(body, drawn.elements->as<void>(),
@@ -287,6 +328,25 @@ void VectorCodec::encode(const float* x, std::uint64_t sequence, std::uint64_t k
     find_infinite<<<blocks, kThreads, 0, stream_>>>(pieces, x, sequence, infinite);
   }
   check_launch("to encode a message");
+}
+
+void VectorCodec::take_largest(const float* x, std::uint64_t sequence, float* values,
+                               unsigned* elements) {
+  const auto* table = tensor_table_->as<const Tensor>();
+  auto* infinite = infinite_.as<Count>();
+  take_from_small<<<static_cast<unsigned>(tensors_), kWide, 0, stream_>>>(
+      table, x, values, elements, sequence, infinite);
+  if (chunks_ == 0) return;
+  const auto blocks = static_cast<unsigned>(chunks_);
+  const auto* chunks = chunk_table_->as<const Chunk>();
+  auto* searches = searches_->as<Search>();
+  auto* counts = chunk_counts_->as<Count>();
+  for (const auto search : {search_largest<0>, search_largest<1>, search_largest<2>}) {
+    search<<<blocks, kWide, 0, stream_>>>(chunks, table, x, searches, counts, sequence, infinite);
+  }
+  auto* next = reinterpret_cast<unsigned*>(counts + chunks_);
+  collect_largest<<<blocks, kWide, 0, stream_>>>(chunks, table, x, searches, counts, next, values,
+                                                 elements);
 }
 
 void VectorCodec::decode(const void* message, float keep, float weight, float* y) {
@@ -304,8 +364,9 @@ void VectorCodec::decode(const void* message, float keep, float weight, float* y
     decode_signs<<<blocks, kThreads, 0, stream_>>>(
         pieces, numbers, static_cast<const unsigned short*>(body), keep, weight, y);
   } else if (code_ == Code::kQsgd) {
-    decode_levels<<<blocks, kThreads, 0, stream_>>>(
-        pieces, numbers, static_cast<const unsigned*>(body), keep, weight, y);
+    with_levels(levels_, body, [&](auto* levels) {
+      decode_levels<<<blocks, kThreads, 0, stream_>>>(pieces, numbers, levels, keep, weight, y);
+    });
   } else if (code_ == Code::kTopK || code_ == Code::kRandomK) {
     decode_elements<<<blocks_for(kept_, kThreads), kThreads, 0, stream_>>>(
         static_cast<const unsigned*>(body), numbers, kept_, keep, weight, y);

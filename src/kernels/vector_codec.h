@@ -52,6 +52,8 @@ class VectorCodec {
     GpuEvent copied;
   };
 
+  void take_largest(const float* x, std::uint64_t sequence, float* values, unsigned* elements);
+
   const Code code_;
   const unsigned levels_;
   CUstream_st* const stream_;
@@ -64,6 +66,10 @@ class VectorCodec {
   std::unique_ptr<GpuMemory> piece_table_;
   std::unique_ptr<GpuMemory> partial_;   // sums and maxima by piece
   std::unique_ptr<GpuMemory> rounding_;  // by tensor
+  int chunks_ = 0;                       // of top-k, the parts of large tensors
+  std::unique_ptr<GpuMemory> chunk_table_;
+  std::unique_ptr<GpuMemory> chunk_counts_;  // and a number more, of the next chunk
+  std::unique_ptr<GpuMemory> searches_;      // by large tensor
   GpuMemory infinite_;
   Drawn drawn_[MessageBoard::kSlots];
 };

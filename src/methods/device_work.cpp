@@ -6,6 +6,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <array>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -22,6 +23,19 @@ struct DeviceStream::State {
 DeviceStream::DeviceStream(c10::Device device)
     : state_(device.is_cuda() ? std::make_unique<State>(device.index()) : nullptr) {}
 DeviceStream::~DeviceStream() = default;
+
+struct DeviceTurn::State {
+  explicit State(std::mutex& turns) : lock(turns) {}
+  std::lock_guard<std::mutex> lock;
+};
+
+DeviceTurn::DeviceTurn(c10::Device device) {
+  if (!device.is_cuda()) return;
+  static std::array<std::mutex, 256> turns;  // as many as there are numbers of GPUs
+  state_ = std::make_unique<State>(turns.at(static_cast<std::uint8_t>(device.index())));
+  c10::cuda::device_synchronize();
+}
+DeviceTurn::~DeviceTurn() = default;
 
 struct DeviceMoment::State {
   at::cuda::CUDAEvent event{cudaEventDefault};  // with its time
@@ -64,7 +78,8 @@ void DeviceGraph::record(at::Generator& generator, const std::function<void()>& 
   const std::lock_guard lock(recording);
   at::cuda::CUDAGraph& graph = state_->graph;
   graph.register_generator_state(generator);
-  c10::cuda::device_synchronize();
+  // A GPU that is waited for may not be recorded meanwhile.
+  const DeviceTurn turn({c10::kCUDA, c10::cuda::current_device()});
   // What was used without a recording is of no use to one.
   c10::cuda::CUDACachingAllocator::emptyCache();
   try {

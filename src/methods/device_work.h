@@ -26,6 +26,21 @@ class DeviceStream {
   std::unique_ptr<State> state_;
 };
 
+// Of the threads of this process that give work to a GPU, the one whose turn it is. What libraries
+// choose by measuring (convolutions) they choose undisturbed then: a turn begins when the GPU has
+// nothing to do.
+class DeviceTurn {
+ public:
+  explicit DeviceTurn(c10::Device device);  // waits for it
+  ~DeviceTurn();
+  DeviceTurn(const DeviceTurn&) = delete;
+  DeviceTurn& operator=(const DeviceTurn&) = delete;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // The moment at which a device has done all that the calling thread gave it up to now.
 class DeviceMoment {
  public:

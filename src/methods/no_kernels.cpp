@@ -13,6 +13,10 @@ struct DeviceStream::State {};
 DeviceStream::DeviceStream(c10::Device) {}
 DeviceStream::~DeviceStream() = default;
 
+struct DeviceTurn::State {};
+DeviceTurn::DeviceTurn(c10::Device) {}
+DeviceTurn::~DeviceTurn() = default;
+
 struct DeviceMoment::State {};
 DeviceMoment DeviceMoment::now(c10::Device device) {
   if (device.is_cuda()) torch::cuda::synchronize(device.index());

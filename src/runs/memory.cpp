@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "runs/blas_memory.h"
+#include "runs/gpu_failure.h"
 
 namespace cohort {
 namespace {
@@ -51,11 +52,12 @@ std::optional<std::string> out_of_memory_text(const std::exception& error) {
     return fmt::format("out of memory: {}. {}", host_text(), kMemoryAdvice);
   }
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
-  if (torch == nullptr) return std::nullopt;
-  const std::string what = torch->what_without_backtrace();
-  if (what.find("CUDA out of memory") != std::string::npos) {
-    return fmt::format("{}. {}", what.substr(0, what.find(" If reserved memory")), kMemoryAdvice);
+  const std::string what = torch != nullptr ? torch->what_without_backtrace() : error.what();
+  if (const auto text = gpu_memory_text(what)) {
+    return fmt::format("{}. {}; or compute in half the memory: --precision bf16", *text,
+                       kMemoryAdvice);
   }
+  if (torch == nullptr) return std::nullopt;
   constexpr std::string_view kTried = "you tried to allocate ";
   const std::size_t tried = what.find(kTried);
   if (tried == std::string::npos) return std::nullopt;

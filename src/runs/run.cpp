@@ -19,6 +19,7 @@
 #include "methods/settings.h"
 #include "metrics/discard_sink.h"
 #include "runs/agreement.h"
+#include "runs/gpu_failure.h"
 #include "runs/job_facts.h"
 #include "runs/memory.h"
 #include "runs/run_files.h"
@@ -55,13 +56,24 @@ class ProcessRun {
       model_.reset();
       train();
       return finish();
-    } catch (...) {
+    } catch (const std::exception& error) {
       if (keeper_ && request_.resume.empty()) keeper_->files().run.discard_if_unused();
+      if (const auto lost = lost_gpu_text(error.what())) throw RunError(*lost + way_on());
       throw;
     }
   }
 
  private:
+  // How the run goes on when this process cannot, as the end of a message.
+  std::string way_on() {
+    if (!keeper_) return "; the run goes on with --resume";
+    const auto saved = keeper_->files().checkpoints.list();
+    if (saved.empty()) return "; nothing had been saved yet";
+    return fmt::format(
+        "; the last checkpoint is that of step {}. Go on with: cohort train --resume {}",
+        with_commas(saved.front().step), keeper_->path().string());
+  }
+
   bool returns() const { return request_.place.rejoin; }
   bool is_first() const { return shape_.process == 0 && !returns(); }
 

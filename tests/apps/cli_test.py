@@ -173,6 +173,18 @@ class Eval(ProgramTest):
         (line,) = self.eval_lines(self.latest(self.run_folder), "--split", "train")
         self.assertEqual(line["samples"], 256)
 
+    def test_a_run_of_a_gpu_is_evaluated_on_a_cpu_in_float32(self):
+        expected = self.eval_lines("runs/r")
+        file = self.run_folder / "run.json"
+        run = json.loads(file.read_text())
+        del run["sha256"]
+        run["config"].update(device="cuda", precision="bf16")
+        file.write_text(json.dumps(run))
+        lines = self.eval_lines("runs/r", "--device", "cpu")
+        self.assertEqual([line["loss"] for line in lines], [line["loss"] for line in expected])
+        refused = self.cohort("eval", "runs/r", "--device", "cpu", "--precision", "bf16", status=2)
+        self.assertIn("--precision bf16 is for GPUs", refused.stderr)
+
     def test_an_exported_model_scores_as_its_checkpoint(self):
         self.cohort("export", "runs/r", "-o", "best.safetensors")
         (line,) = self.eval_lines("best.safetensors", *self.SYNTHETIC)

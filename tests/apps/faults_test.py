@@ -100,6 +100,21 @@ class FaultsOfOneRank(JobTest):
         self.assertLess(time.monotonic() - start, patiently(5))
         self.assertRegex(result.stderr, "rank 1 has not come .*; rank 1 hangs at step 4")
 
+    def test_a_lost_gpu_ends_the_run_with_what_was_saved(self):
+        self.need_failpoints()
+        for workers, step, saved in ((1, 8, True), (2, 8, True), (1, 2, False)):
+            name = f"{workers}-{step}"
+            result = self.cohort(*TRAIN, "--name", name, "--workers", workers, "--failpoints",
+                                 f"training.compute.rank{workers - 1}=lost-gpu@{step}", status=1)
+            self.assertIn("CUDA error: unspecified launch failure; this process can compute nothing "
+                          "more on that GPU", result.stderr)
+            if not saved:
+                self.assertIn("nothing had been saved yet", result.stderr)
+                continue
+            self.assertRegex(result.stderr, "the last checkpoint is that of step 6. Go on with: "
+                                            rf"cohort train --resume \S*runs/{name}\n")
+            self.cohort("train", "--resume", self.folder / "runs" / name, "--iterations", 9)
+
     def test_a_run_whose_launcher_is_killed_ends(self):
         job = self.train_slowly("launch", "a")
         job.process.kill()

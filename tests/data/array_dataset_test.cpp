@@ -66,6 +66,16 @@ TEST(ArrayDataset, CropFlipGivesEveryShiftAndMirrorAndNothingElse) {
   EXPECT_EQ(seen, expected);
 }
 
+TEST(ArrayDataset, SaysWhichShiftASampleIsReadWith) {
+  const ImageArray images = counting_images(2, 9, 1);
+  const ArrayDataset data(images, {{"a", "b"}, Normalization::none(2), true});
+  for (std::uint64_t key = 0; key < 200; ++key) {
+    const ImageShift shift = data.shift(key);
+    EXPECT_EQ(read_sample(data, 0, key), shifted(images, static_cast<int>(shift.down),
+                                                 static_cast<int>(shift.right), shift.mirror));
+  }
+}
+
 TEST(ArrayDataset, EqualAugmentationKeysGiveEqualSamples) {
   const ArrayDataset data(counting_images(3, 8, 2), {{"a", "b"}, Normalization::half(3), true});
   for (std::uint64_t key = 0; key < 20; ++key) {

@@ -138,6 +138,11 @@ TEST(DistTrain, VariablesChooseTheDevice) {
             "cuda:3");
   EXPECT_THAT(dist_train_refusal(flags, paddle_surroundings({{"FLAGS_selected_gpus", "4"}}, 4)),
               HasSubstr("FLAGS_selected_gpus=4: there are 4 GPUs"));
+  flags.gpus = 2;
+  flags.given.emplace_back("gpus");
+  const auto one = translate(flags, paddle_surroundings({{"FLAGS_selected_gpus", "1"}}, 4));
+  EXPECT_EQ(one.config.method, "local");
+  EXPECT_THAT(one.notes, Contains(HasSubstr("--gpus 2 has no effect with FLAGS_selected_gpus")));
   flags.device = "CPU";
   const RunConfig config = translate(flags, paddle_surroundings({{"CPU_NUM", "2"}}, 4)).config;
   EXPECT_EQ(config.workers, 2);

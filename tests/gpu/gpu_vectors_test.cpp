@@ -9,6 +9,8 @@
 #include <cmath>
 
 #include "collectives/one_gpu.h"
+#include "compressors/model_codec.h"
+#include "compressors/registry.h"
 #include "core/random.h"
 #include "gossip/frame.h"
 #include "gossip/settings.h"
@@ -182,6 +184,83 @@ TEST(GpuVectors, SayWhichMessageWasNotFinite) {
     gpu.round(3);
     EXPECT_EQ(gpu.vectors[1]->first_infinite(), 3U) << compressor;
     EXPECT_EQ(gpu.vectors[3]->first_infinite(), GpuVectors::kNever) << compressor;
+  }
+}
+
+// What a message of each is decoded to, in turn with the same encoder.
+std::vector<std::vector<float>> through_messages(const CompressorOptions& options,
+                                                 const std::string& compressor,
+                                                 const std::vector<std::vector<float>>& inputs,
+                                                 const std::vector<Range>& places) {
+  const GossipSettings settings{.compressor = compressor, .compression = options};
+  const auto vectors =
+      make_gpu_vectors(settings, places, places.back().end(), make_message_board(1));
+  const auto values = vectors->make();
+  const auto decoded = vectors->make();
+  std::vector<std::vector<float>> all;
+  Bytes message;
+  for (const std::vector<float>& input : inputs) {
+    vectors->copy(input, values);
+    vectors->clear(decoded);
+    vectors->encode(values, 0, all.size(), message);
+    vectors->decode_add(message, 0, all.size(), 1.0F, decoded);
+    all.emplace_back(input.size());
+    vectors->copy(decoded, all.back());
+  }
+  return all;
+}
+
+// Those of more than 131,072 elements are shared out to several blocks.
+TEST(GpuVectors, KeepTheSameElementsOfLongTensors) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "needs a GPU";
+  const std::vector<Range> places = {
+      {0, 131071}, {131072, 3}, {131088, 131072}, {262160, 600007}, {862176, 2097152}};
+  std::vector<Range> packed;
+  for (const Range& place : places) {
+    packed.push_back({packed.empty() ? 0 : packed.back().end(), place.size});
+  }
+  const auto numel = static_cast<std::size_t>(packed.back().end());
+  std::vector<std::vector<float>> inputs(5, std::vector<float>(numel));
+  RandomStream random(7, "long-tensors", {});
+  for (std::size_t i = 0; i < numel; ++i) {
+    const double drawn = random.normal();
+    inputs[0][i] = static_cast<float>(drawn);
+    inputs[1][i] = static_cast<float>(std::round(3 * drawn));            // many alike
+    inputs[2][i] = i % 1000 == 7 ? static_cast<float>(drawn) : 0.0F;     // fewer than are kept
+    inputs[3][i] = i % 2 == 0 ? 1.5F : -1.5F;                            // all alike
+    inputs[4][i] = static_cast<float>(std::ldexp(drawn, i % 140 - 70));  // of every size
+  }
+  for (const double ratio : {0.99, 0.5}) {
+    const CompressorOptions options{.ratio = ratio};
+    const auto there = through_messages(options, "top-k", inputs, places);
+    ModelCodec codec(compressors().make("top-k", options), packed);
+    for (std::size_t n = 0; n < inputs.size(); ++n) {
+      Bytes wire;
+      std::vector<float> here(numel);
+      codec.encode(inputs[n], 0, n, wire);
+      codec.decode(wire, 0, n, here);
+      EXPECT_EQ(there[n], here) << "input " << n << ", ratio " << ratio;
+    }
+  }
+}
+
+// Where 16 bits hold a level with its sign, and where they do not.
+TEST(GpuVectors, RoundToALevelNearby) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "needs a GPU";
+  for (const int bits : {4, 8, 15, 16}) {
+    const std::vector<float> input = noise(1);
+    const auto decoded = through_messages({.seed = 5, .bits = bits}, "qsgd", {input}, kPlaces);
+    for (const Range& tensor : kPacked) {
+      double squares = 0;
+      for (std::int64_t i = tensor.begin; i < tensor.end(); ++i) {
+        squares += std::pow(input[static_cast<std::size_t>(i)], 2);
+      }
+      const double step = 1.001 * std::sqrt(squares) / ((1 << bits) - 1);
+      for (std::int64_t i = tensor.begin; i < tensor.end(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        ASSERT_NEAR(decoded[0][at], input[at], step) << bits << " bits, element " << i;
+      }
+    }
   }
 }
 

@@ -1,0 +1,47 @@
+#include "engine/batch_source.h"
+
+#include <utility>
+
+#include "core/clock.h"
+#include "engine/batch_uploader.h"
+#include "engine/resident_data.h"
+
+namespace cohort {
+namespace {
+
+class LoadedBatches final : public BatchSource {
+ public:
+  LoadedBatches(const Dataset& dataset, const SampleOrder& order, const LoaderOptions& options,
+                const BatchPlacement& placement)
+      : shape_(dataset.shape()),
+        loader_(make_loader(dataset, order, options, placement.device)),
+        upload_(placement) {}
+
+  double wait() override {
+    const Clock::time_point asked = Clock::now();
+    batch_ = loader_.next();
+    return seconds_between(asked, Clock::now());
+  }
+
+  BatchTensors take() override { return upload_(std::exchange(batch_, {}), shape_); }
+
+ private:
+  const SampleShape shape_;
+  Loader loader_;
+  BatchUploader upload_;
+  LoadedBatch batch_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const SampleOrder& order,
+                                               const LoaderOptions& options,
+                                               const BatchPlacement& placement) {
+  if (placement.resident != nullptr) {
+    auto source = placement.resident->batches(dataset, order, options.first_step, placement);
+    if (source != nullptr) return source;
+  }
+  return std::make_unique<LoadedBatches>(dataset, order, options, placement);
+}
+
+}  // namespace cohort
