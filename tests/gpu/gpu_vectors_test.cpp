@@ -11,6 +11,7 @@
 #include "collectives/one_gpu.h"
 #include "core/random.h"
 #include "gossip/frame.h"
+#include "gossip/node.h"
 #include "gossip/settings.h"
 #include "gpu/gpu_vector.h"
 
