@@ -1,11 +1,15 @@
-# `cmake --install` gives the program, the headers and a package for find_package(Cohort).
+# `cmake --install` gives the program, the public headers and a package for find_package(Cohort).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(_libraries GLOBAL PROPERTY COHORT_LIBRARIES)
 install(TARGETS ${_libraries} EXPORT CohortTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cohort
-        FILES_MATCHING PATTERN "*.h" PATTERN "apps" EXCLUDE)
+get_property(_public GLOBAL PROPERTY COHORT_PUBLIC_HEADERS)
+install(CODE "
+  set(SOURCE \"${PROJECT_SOURCE_DIR}/src\")
+  set(HEADERS \"${_public}\")
+  set(DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/cohort\")
+  include(\"${PROJECT_SOURCE_DIR}/cmake/InstallHeaders.cmake\")")
 install(EXPORT CohortTargets NAMESPACE Cohort::
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Cohort)
 configure_package_config_file(cmake/CohortConfig.cmake.in

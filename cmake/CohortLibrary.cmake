@@ -8,11 +8,14 @@ function(cohort_compile_cold target)
   endif()
 endfunction()
 
-# cohort_library(name [TORCH] [COLD] SOURCES ... [DEPENDS ...] [LINK ...] [LINK_PRIVATE ...])
+# cohort_library(name [TORCH] [COLD] [PUBLIC_HEADERS ...] SOURCES ... [DEPENDS ...] [LINK ...]
+#                [LINK_PRIVATE ...])
+# PUBLIC_HEADERS are for programs that use the library: docs/library.md says what for. They and what
+# they include are installed.
 # DEPENDS lists the layers it may use: that list is its permission. LINK names outside libraries
 # that show in its headers, LINK_PRIVATE those that do not.
 function(cohort_library name)
-  cmake_parse_arguments(ARG "TORCH;COLD" "" "SOURCES;DEPENDS;LINK;LINK_PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;COLD" "" "PUBLIC_HEADERS;SOURCES;DEPENDS;LINK;LINK_PRIVATE" ${ARGN})
   add_library(cohort_${name} STATIC ${ARG_SOURCES})
   add_library(Cohort::${name} ALIAS cohort_${name})
   set_target_properties(cohort_${name} PROPERTIES EXPORT_NAME ${name})
@@ -37,6 +40,13 @@ function(cohort_library name)
       "$<$<CXX_COMPILER_ID:Clang>:SHELL:-include ATen/core/ivalue.h>")
   endif()
   set_property(GLOBAL APPEND PROPERTY COHORT_LIBRARIES cohort_${name})
+  foreach(header IN LISTS ARG_PUBLIC_HEADERS)
+    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${header})
+      message(FATAL_ERROR "PUBLIC_HEADERS of ${name}: there is no ${header}")
+    endif()
+  endforeach()
+  list(TRANSFORM ARG_PUBLIC_HEADERS PREPEND ${name}/)
+  set_property(GLOBAL APPEND PROPERTY COHORT_PUBLIC_HEADERS ${ARG_PUBLIC_HEADERS})
 endfunction()
 
 # cohort_test(layer SOURCES ... [DEPENDS ...] [LINK ...] [LABELS ...])

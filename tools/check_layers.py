@@ -70,7 +70,7 @@ NOT_CODE = re.compile(
     r'R"([^\s()\\]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/',
     re.DOTALL)
 CMAKE_CALL = re.compile(r"cohort_library\s*\(([^)]*)\)")
-CMAKE_KEYWORDS = {"TORCH", "SOURCES", "DEPENDS", "LINK", "LINK_PRIVATE"}
+CMAKE_KEYWORDS = {"TORCH", "PUBLIC_HEADERS", "SOURCES", "DEPENDS", "LINK", "LINK_PRIVATE"}
 
 
 def blanked(text):

@@ -8,7 +8,7 @@
 #include "data/synthetic.h"
 #include "engine/generator.h"
 #include "engine/progress.h"
-#include "engine/trainer.h"
+#include "engine/train.h"
 #include "methods/local.h"
 #include "metrics/run_totals.h"
 #include "models/layers.h"
@@ -40,9 +40,9 @@ class SmallNet final : public cohort::Model {
 };
 
 double train() {
-  const cohort::SyntheticDataset train(kShape, kClasses, 2000, kSeed, "train");
-  const cohort::SyntheticDataset test(kShape, kClasses, 500, kSeed, "test");
-  const cohort::SampleOrder order({.samples = train.size(), .batch = 50, .seed = kSeed});
+  const cohort::SyntheticDataset train_set(kShape, kClasses, 2000, kSeed, "train");
+  const cohort::SyntheticDataset test_set(kShape, kClasses, 500, kSeed, "test");
+  const cohort::SampleOrder order({.samples = train_set.size(), .batch = 50, .seed = kSeed});
 
   SmallNet model(cohort::make_generator(cohort::derive_seed(kSeed, "initialize")));
   cohort::Replica replica(model, {.optimizer = "sgd", .weight_decay = 1e-4});
@@ -55,17 +55,17 @@ double train() {
   options.step.seed = kSeed;
   options.total_steps = 2 * order.steps_per_epoch();
   options.eval_every_epochs = 1;
-  cohort::Trainer trainer({.model = model,
-                           .replica = replica,
-                           .method = method,
-                           .schedule = *schedule,
-                           .train = train,
-                           .test = &test,
-                           .order = order,
-                           .outlets = {&metrics, progress.get()}},
-                          options);
   const std::atomic<bool> stop = false;
-  return trainer.run(stop).last->top1;
+  return cohort::train({.model = model,
+                        .replica = replica,
+                        .method = method,
+                        .schedule = *schedule,
+                        .train = train_set,
+                        .test = &test_set,
+                        .order = order,
+                        .outlets = {&metrics, progress.get()}},
+                       options, stop)
+      .last->top1;
 }
 
 }  // namespace

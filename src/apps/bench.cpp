@@ -14,6 +14,7 @@
 #include "apps/command.h"
 #include "apps/environment.h"
 #include "engine/assemble.h"
+#include "launch/job.h"
 #include "methods/settings.h"
 #include "runs/agreement.h"
 #include "runs/job_choice.h"

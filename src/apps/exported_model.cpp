@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "methods/settings.h"
 #include "storage/safetensors.h"
 
 namespace cohort {

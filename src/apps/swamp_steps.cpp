@@ -23,6 +23,7 @@
 #include "report/png_canvas.h"
 #include "report/report_file.h"
 #include "report/run_report.h"
+#include "storage/checkpoint_store.h"
 #include "storage/file.h"
 #include "storage/folder.h"
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/text.h"
+#include "methods/settings.h"
 #include "runs/job_choice.h"
 
 namespace cohort {

@@ -22,9 +22,12 @@ struct TextRequest {
   bool evaluate_validation = false;  // the test set is the text for validation
 };
 
+// Folders to look for files in, in this order.
+using SearchPath = std::vector<std::filesystem::path>;
+
 struct DataRequest {
   std::string name;
-  std::vector<std::filesystem::path> search;  // folders to look in, in this order
+  SearchPath search;
 
   // Leave out the first so many training samples, which others use to validate.
   std::int64_t train_skip = 0;

@@ -17,9 +17,6 @@
 
 namespace cohort {
 
-// Folders in which data sets are looked for when there is no --data-dir.
-using SearchPath = std::vector<std::filesystem::path>;
-
 // Which worker of the run something is built for.
 struct WorkerPlace {
   Rank rank = 0;
@@ -27,7 +24,8 @@ struct WorkerPlace {
   int host_rank = 0;  // among the workers of its host
 };
 
-// A text is cut into a column for each sample of batch_of_all(): config.workers must be known.
+// `search`: when there is no --data-dir. A text is cut into a column for each sample of
+// batch_of_all(): config.workers must be known.
 std::unique_ptr<DataSplits> open_data(const RunConfig& config, const SearchPath& search);
 
 // With initial weights drawn from the seed. Lives in main memory until a Replica moves it. A worker

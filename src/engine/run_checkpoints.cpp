@@ -9,7 +9,9 @@
 #include "engine/averaged_model.h"
 #include "engine/carried_state.h"
 #include "engine/checkpointing.h"
+#include "engine/run_directory.h"
 #include "methods/server_log.h"
+#include "storage/checkpoint_store.h"
 
 namespace cohort {
 namespace {

@@ -15,6 +15,7 @@
 #include "engine/assemble.h"
 #include "engine/loss_watch.h"
 #include "engine/training_step.h"
+#include "gossip/node.h"
 #include "methods/flat_model.h"
 #include "methods/method_traits.h"
 #include "methods/settings.h"

@@ -13,17 +13,17 @@
 #include "data/sample_order.h"
 #include "engine/evaluator.h"
 #include "engine/progress.h"
-#include "engine/run_directory.h"
 #include "engine/training_step.h"
 #include "engine/worker_group.h"
-#include "methods/arrival_log.h"
 #include "methods/lateness.h"
 #include "metrics/metrics_sink.h"
 #include "schedules/learning_rate.h"
-#include "storage/checkpoint_store.h"
-#include "storage/dump_writer.h"
 
 namespace cohort {
+
+class CheckpointStore;  // storage/checkpoint_store.h
+class DumpWriter;       // storage/dump_writer.h
+class RunDirectory;     // run_directory.h
 
 // Where a worker's records, progress and models go.
 struct TrainerOutlets {

@@ -2,6 +2,10 @@
 
 #include <utility>
 
+#include "compressors/model_codec.h"
+#include "gossip/algorithm.h"
+#include "gossip/node.h"
+
 namespace cohort {
 
 std::shared_ptr<const Topology> make_topology(const GossipSettings& settings, int size) {

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "compressors/registry.h"
-#include "gossip/node.h"
 #include "topology/registry.h"
 
 namespace cohort {
+
+class GossipNode;     // node.h
+class GossipVectors;  // vectors.h
 
 struct GossipSettings {
   std::string method = "choco";

@@ -63,7 +63,10 @@ Address meeting_point(const JobOptions& options, const Place& place, const Varia
   // torchrun then serves its own store there.
   const bool taken = text_of(variable, "TORCHELASTIC_USE_AGENT_STORE") == "True";
   const int port = place.master_port + (taken && place.master_port < 65535 ? 1 : 0);
-  return {.host = place.master_address, .port = static_cast<std::uint16_t>(port)};
+  // Of a job of this host alone torchrun may give the host's name, which loopback does better than.
+  const bool here_alone = place.local_size == place.size;
+  return {.host = here_alone ? "127.0.0.1" : place.master_address,
+          .port = static_cast<std::uint16_t>(port)};
 }
 
 JobId job_of(const JobOptions& options, const Variable& variable, const std::string& otherwise) {

@@ -29,10 +29,10 @@ struct BootstrapPlan {
 };
 
 // From the options, or else from the launcher's variables. `meet` is JobOptions.meet, or
-// MASTER_ADDR and MASTER_PORT (the next port where torchrun keeps that one for itself). Others than
-// process 0 listen at the address of this host from which they reach it; on loopback when that is
-// loopback. Throws ConfigError when that is not known, or cannot serve several hosts; PeerError
-// when this host has no way there.
+// MASTER_ADDR (loopback where all are on this host) and MASTER_PORT (the next port where torchrun
+// keeps that one for itself). Others than process 0 listen at the address of this host from which
+// they reach it; on loopback when that is loopback. Throws ConfigError when that is not known, or
+// cannot serve several hosts; PeerError when this host has no way there.
 BootstrapPlan plan_bootstrap(const JobOptions& options, const Variable& variable);
 
 class Bootstrap {

@@ -78,7 +78,7 @@ struct JobOptions {
   std::function<void(const std::string&)> note = nullptr;  // gets lines for people
 };
 
-// The engines by name: threads, processes, tcp, and what this build found of mpi and nccl. Throws
+// The engines by name: threads, tcp, and what this build found of mpi and nccl. Throws
 // ConfigError when the job cannot be had that way, saying what to change.
 using EngineRegistry = Registry<Job, const JobOptions&>;
 const EngineRegistry& engines();

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "launch/environment.h"
-#include "launch/rendezvous.h"
+#include "launch/runtime_folder.h"
 
 namespace cohort {
 namespace {
@@ -38,8 +38,7 @@ int launched_processes() {
 std::string default_engine() {
   const std::optional<Place> place = own_place();
   if (!place || place->size == 1) return "threads";
-  if (place->source != "torchrun") return "mpi";
-  return place->local_size > 0 && place->local_size < place->size ? "tcp" : "processes";
+  return place->source == "torchrun" ? "tcp" : "mpi";
 }
 
 std::string find_job_name(const std::string& job) {

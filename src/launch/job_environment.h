@@ -11,8 +11,8 @@ namespace cohort {
 // none did.
 int launched_processes();
 
-// The engine when the user left it to us: for a process that a launcher started among others mpi,
-// for torchrun processes on one host and tcp on several; else threads.
+// The engine when the user left it to us: for a process that torchrun started among others tcp,
+// that another launcher started mpi; else threads.
 std::string default_engine();
 
 // `job` if not empty, else $COHORT_JOB, else "cohort"; and whether one of the first two named it.

@@ -18,7 +18,7 @@
 #include "launch/bootstrap.h"
 #include "launch/process_messages.h"
 #include "launch/process_ranks.h"
-#include "launch/rendezvous.h"
+#include "launch/runtime_folder.h"
 #include "launch/tcp_job_hosts.h"
 #include "network/sockets.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compressors/model_codec.h"
 #include "compressors/registry.h"
 #include "compressors/votes.h"
 #include "core/error.h"

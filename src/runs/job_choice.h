@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "config/run_config.h"
-#include "launch/job.h"
 
 namespace cohort {
+
+class Job;  // launch/job.h
 
 // Throws ConfigError for names that only the registries know, before anything is started.
 void check_names(const RunConfig& config);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "config/run_config.h"
-#include "engine/assemble.h"
+#include "data/registry.h"
 #include "runs/job_choice.h"
 #include "runs/run_observer.h"
 

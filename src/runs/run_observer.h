@@ -6,7 +6,7 @@
 
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -15,7 +15,7 @@
 #include "engine/progress.h"
 #include "engine/trainer_parts.h"
 #include "metrics/run_totals.h"
-#include "swamp/swamp_server.h"
+#include "swamp/swamp_report.h"
 
 namespace cohort {
 

@@ -31,6 +31,7 @@
 #include "network/frame.h"
 #include "swamp/best_model.h"
 #include "swamp/messages.h"
+#include "swamp/swamp_report.h"
 #include "swamp/swamp_spec.h"
 
 namespace cohort {
@@ -82,24 +83,6 @@ struct SwampServerSettings {
   PolicyOptions policy = {};  // its hysteresis comes from the job
   Seed seed = 0;              // for lineage and incarnations: another at every start
   std::function<void(const std::string&)> log = {};  // a line for people; must not call back
-};
-
-// Counted since this server started, but for `accepted`, which is since the beginning of the job.
-struct SwampCounters {
-  std::uint64_t offers = 0;      // that arrived whole
-  std::uint64_t duplicates = 0;  // offers sent again though they had arrived
-  std::uint64_t accepted = 0;
-  std::uint64_t rejected = 0;
-  std::uint64_t dropped = 0;
-  std::uint64_t replaced = 0;
-  std::uint64_t refused = 0;   // offers
-  std::uint64_t examined = 0;  // examinations begun
-  std::uint64_t pulls = 0;     // answered with a model; not those at the start and the end
-  std::uint64_t pulls_with_nothing = 0;
-  std::uint64_t not_replayed = 0;  // PolicyStanding
-  std::uint64_t evictions = 0;
-  std::uint64_t fenced = 0;  // frames of old incarnations
-  std::uint64_t persist_failures = 0;
 };
 
 class BestModelServer {

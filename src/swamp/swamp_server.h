@@ -17,6 +17,7 @@
 #include "network/listener.h"
 #include "swamp/best_model_server.h"
 #include "swamp/examiner.h"
+#include "swamp/swamp_report.h"
 #include "swamp/swamp_spec.h"
 
 namespace cohort {
@@ -38,17 +39,6 @@ struct SwampServerOptions {
   // On the examiner's thread, once, when the first worker has said what the job is. What it throws
   // ends the server: workers are told, and run() throws it.
   std::function<std::unique_ptr<Examiner>(const SwampSpec&)> make_examiner = {};
-};
-
-struct SwampReport {
-  std::string reason;  // why it ended
-  SwampCounters counters;
-  std::uint64_t version = 0;  // of the best model
-  double score = 0;           // what pullers were told of it; infinity when there is none
-  double loss = 0;            // as it was examined; likewise
-  Refusals refusals;
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
 };
 
 class SwampServer {

@@ -1,4 +1,4 @@
-"""Processes that torchrun starts, or a script that sets its variables, without MPI."""
+"""Processes that torchrun starts, or a script that sets its variables: which engine they choose."""
 
 import contextlib
 import os
@@ -47,7 +47,7 @@ class TorchrunTest(ProgramTest):
         variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size,
                      "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
                      **variables}
-        return self.start_with(variables, "train", "--engine", "processes", *arguments)
+        return self.start_with(variables, "train", *arguments)
 
     def assert_nothing_left(self):
         self.assertEqual(sorted(os.listdir(self.meeting)), [])
@@ -62,9 +62,9 @@ class TorchrunTest(ProgramTest):
 class TheSame(TorchrunTest):
     def test_as_threads(self):
         threads = self.train("threads", *TRAIN, "--engine", "threads", "--workers", 2)
-        self.finish([self.begin(rank, *TRAIN, "--name", "processes") for rank in (1, 0)])
-        self.assert_same_weights(self.folder / "runs/processes", threads)
-        records = self.metrics(self.folder / "runs/processes", "step")
+        self.finish([self.begin(rank, *TRAIN, "--name", "tcp") for rank in (1, 0)])
+        self.assert_same_weights(self.folder / "runs/tcp", threads)
+        records = self.metrics(self.folder / "runs/tcp", "step")
         self.assertEqual({record["rank"] for record in records}, {0, 1})
         self.assert_nothing_left()
 
@@ -79,8 +79,8 @@ class TheSame(TorchrunTest):
         process = subprocess.Popen(
             [TORCH, "-m", "torch.distributed.run", "--no_python", "--standalone",
              "--nproc_per_node", "2", "--monitor_interval", "0.2", "-r", "1", "-t", "2",
-             "--log_dir", str(self.folder / "logs"), program.COHORT, "train", "--engine",
-             "processes", *TRAIN, "--name", "torchrun"],
+             "--log_dir", str(self.folder / "logs"), program.COHORT, "train", *TRAIN,
+             "--name", "torchrun"],
             cwd=self.folder, env=self.environment, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE)
         self.addCleanup(process.communicate)
@@ -137,27 +137,6 @@ class Failing(TorchrunTest):
         self.finish([self.begin(rank, "--resume", run) for rank in (0, 1)])
         self.assert_same_weights(run, whole)
         self.assert_nothing_left()
-
-    def test_a_job_beside_one_with_the_same_port_is_refused(self):
-        first = self.begin(0, *TRAIN, "--name", "first")
-        deadline = time.monotonic() + program.patiently(30)
-        while not list(self.meeting.glob("*.job")) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        (err,) = self.finish([self.begin(0, *TRAIN, "--name", "second")], status=2)
-        self.assertIn(f"process {first.pid} ", err)
-        self.assertIn("MASTER_PORT", err)
-        self.finish([self.begin(1, *TRAIN, "--name", "first"), first])
-        self.assertFalse((self.folder / "runs/second").exists())
-        self.assert_nothing_left()
-
-    def test_many_hosts_or_none_to_start_with_are_refused(self):
-        (err,) = self.finish([self.begin(0, *TRAIN, size=4, LOCAL_WORLD_SIZE=2)], status=2)
-        self.assertIn("mpirun -n 4", err)
-        err = self.cohort("train", "--engine", "processes", *TRAIN, "--workers", 2,
-                          status=2).stderr
-        self.assertIn("--engine threads", err)
-        self.assertIn("torchrun", err)
-        self.assertFalse((self.folder / "runs").exists())
 
 
 if __name__ == "__main__":

@@ -9,9 +9,8 @@
 #include "compressors/registry.h"
 #include "input.h"
 
+namespace cohort {
 namespace {
-
-using namespace cohort;
 
 void require(bool holds) {
   if (!holds) std::abort();
@@ -74,3 +73,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace cohort

@@ -12,9 +12,8 @@
 #include "network/link.h"
 #include "network/little_endian.h"
 
+namespace cohort {
 namespace {
-
-using namespace cohort;
 
 constexpr std::size_t kRing = 2 * kMaxPayload;
 
@@ -84,3 +83,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace cohort

@@ -9,9 +9,8 @@
 #include "network/handshake.h"
 #include "network/little_endian.h"
 
+namespace cohort {
 namespace {
-
-using namespace cohort;
 
 void mend(std::vector<std::byte>& bytes) {
   put_number(bytes.data(), kFrameMagic);
@@ -79,3 +78,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_answer(bytes, self);
   return 0;
 }
+
+}  // namespace cohort

@@ -7,9 +7,8 @@
 
 #include "network/ring.h"
 
+namespace cohort {
 namespace {
-
-using namespace cohort;
 
 constexpr std::size_t kSize = 4096;
 
@@ -82,3 +81,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace cohort

@@ -11,9 +11,8 @@
 #include "server/messages.h"
 #include "server/shard_client.h"
 
+namespace cohort {
 namespace {
-
-using namespace cohort;  // NOLINT(google-build-using-namespace): a program of one file
 
 constexpr std::int64_t kSize = 24;
 
@@ -140,3 +139,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   while (!input.empty()) harness.step(input);
   return 0;
 }
+
+}  // namespace cohort

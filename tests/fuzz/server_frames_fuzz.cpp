@@ -19,9 +19,8 @@
 #include "server/messages.h"
 #include "server/parameter_server.h"
 
+namespace cohort {
 namespace {
-
-using namespace cohort;  // NOLINT(google-build-using-namespace): a program of one file
 
 constexpr std::int64_t kSize = 24;
 constexpr int kWorkers = 3;
@@ -259,3 +258,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   while (!input.empty()) harness.step(input);
   return 0;
 }
+
+}  // namespace cohort

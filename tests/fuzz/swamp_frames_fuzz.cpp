@@ -18,9 +18,8 @@
 #include "input.h"
 #include "swamp/best_model_server.h"
 
+namespace cohort {
 namespace {
-
-using namespace cohort;  // NOLINT(google-build-using-namespace): a program of one file
 
 constexpr std::int64_t kSize = 12;
 constexpr int kWorkers = 3;
@@ -289,3 +288,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   while (!input.empty()) harness.step(input);
   return 0;
 }
+
+}  // namespace cohort

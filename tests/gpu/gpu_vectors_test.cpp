@@ -13,6 +13,7 @@
 #include "compressors/registry.h"
 #include "core/random.h"
 #include "gossip/frame.h"
+#include "gossip/node.h"
 #include "gossip/settings.h"
 #include "gpu/gpu_vector.h"
 

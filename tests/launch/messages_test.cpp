@@ -5,7 +5,6 @@
 
 #include "job_process.h"
 #include "launch/local_processes.h"
-#include "launch/processes_job.h"
 #include "launch/tcp_job.h"
 #include "launch/threads_job.h"
 #include "message_exchange.h"
@@ -40,30 +39,26 @@ JobOptions with_messages(int workers) {
 
 class Messages : public PrivateTestFolder {
  protected:
-  enum class Engine { kTcp, kProcesses };
-
   Messages() : port_(free_ports(1).front()) {}
 
   // `hosts`: by process, a letter; a space: this host as it is.
-  std::unique_ptr<JobProcess> process(Engine engine, int rank, const std::string& hosts,
-                                      const JobOptions& options,
+  std::unique_ptr<JobProcess> process(int rank, const std::string& hosts, const JobOptions& options,
                                       const JobProcess::Body& body) const {
     Variables variables = torchrun(rank, static_cast<int>(hosts.size()), port_);
     if (hosts[rank] != ' ') variables["COHORT_HOST"] = std::string("host-") + hosts[rank];
     return std::make_unique<JobProcess>(
-        [engine, variables, options, where = folder()] {
-          return engine == Engine::kTcp ? make_tcp_job(options, lookup(variables), where)
-                                        : make_processes_job(options, lookup(variables), where);
+        [variables, options, where = folder()] {
+          return make_tcp_job(options, lookup(variables), where);
         },
         body);
   }
 
   // What each process says.
-  std::vector<std::string> run(Engine engine, const std::string& hosts, const JobOptions& options,
+  std::vector<std::string> run(const std::string& hosts, const JobOptions& options,
                                const JobProcess::Body& body) const {
     std::vector<std::unique_ptr<JobProcess>> all;
     for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {
-      all.push_back(process(engine, rank, hosts, options, body));
+      all.push_back(process(rank, hosts, options, body));
     }
     std::vector<std::string> said;
     for (const auto& one : all) said.push_back(one->said(60s));
@@ -82,15 +77,13 @@ TEST_F(Messages, AreNotThereUnlessAskedFor) {
   JobOptions options = with_messages(2);
   options.messages = false;
   EXPECT_EQ(look(*make_threads_job(options)), "none, 0");
-  EXPECT_THAT(run(Engine::kTcp, "ab", options, look), testing::Each("none, 0"));
+  EXPECT_THAT(run("ab", options, look), testing::Each("none, 0"));
 }
 
 TEST_F(Messages, ReachAllRanksOfOneProcess) {
   EXPECT_EQ(exchange(*make_threads_job(with_messages(4))), "ok");
   EXPECT_EQ(close_one(*make_threads_job(with_messages(4))), "ok");
-  for (const Engine engine : {Engine::kTcp, Engine::kProcesses}) {
-    EXPECT_THAT(run(engine, " ", with_messages(4), exchange), testing::Each("ok"));
-  }
+  EXPECT_THAT(run(" ", with_messages(4), exchange), testing::Each("ok"));
 }
 
 TEST_F(Messages, ReachAllRanksOfSeveralProcesses) {
@@ -98,22 +91,17 @@ TEST_F(Messages, ReachAllRanksOfSeveralProcesses) {
     const int processes = static_cast<int>(hosts.size());
     for (const int workers : {processes, 2 * processes}) {
       if (workers > 6) continue;
-      EXPECT_THAT(run(Engine::kTcp, hosts, with_messages(workers), exchange), testing::Each("ok"))
+      EXPECT_THAT(run(hosts, with_messages(workers), exchange), testing::Each("ok"))
           << "'" << hosts << "' with " << workers;
     }
   }
 }
 
-TEST_F(Messages, ReachAllRanksOfProcessesThatShareMemory) {
-  EXPECT_THAT(run(Engine::kProcesses, "  ", with_messages(4), exchange), testing::Each("ok"));
-  EXPECT_THAT(run(Engine::kProcesses, "    ", with_messages(4), exchange), testing::Each("ok"));
-}
-
 TEST_F(Messages, GoOnAmongTheOthersWhenOneRankCloses) {
   for (const int workers : {3, 6}) {
-    EXPECT_THAT(run(Engine::kTcp, "aab", with_messages(workers), close_one), testing::Each("ok"));
-    EXPECT_THAT(run(Engine::kProcesses, "   ", with_messages(workers), close_one),
-                testing::Each("ok"));
+    for (const std::string hosts : {"   ", "aab"}) {
+      EXPECT_THAT(run(hosts, with_messages(workers), close_one), testing::Each("ok"));
+    }
   }
 }
 
@@ -128,8 +116,7 @@ TEST_F(Messages, EndWithTheMembershipThatLeaves) {
     members[0].messages->receive(1, 1, deadline_in(20s));
     return "";
   };
-  EXPECT_THAT(run(Engine::kTcp, "ab", with_messages(0), body)[0],
-              HasSubstr("rank 1 on host-b has closed"));
+  EXPECT_THAT(run("ab", with_messages(0), body)[0], HasSubstr("rank 1 on host-b has closed"));
 }
 
 // The ranks of process 1 are lost at once, while those of the others wait for them. What these then
@@ -181,17 +168,14 @@ std::string lose_process_one(Job& job, int signal, double within_s) {
 }
 
 TEST_F(Messages, NameTheRanksOfAKilledProcessAndGoOnAmongTheOthers) {
-  for (const Engine engine : {Engine::kTcp, Engine::kProcesses}) {
-    for (const std::string hosts : {"   ", "abc"}) {
-      if (engine == Engine::kProcesses && hosts != "   ") continue;
-      for (const int workers : {3, 6}) {
-        const auto said = run(engine, hosts, with_messages(workers), [](Job& job) {
-          std::string found = lose_process_one(job, SIGKILL, 2);
-          job.skip_farewell();
-          return found;
-        });
-        EXPECT_EQ(said, (std::vector<std::string>{"ok", "", "ok"})) << hosts << workers;
-      }
+  for (const std::string hosts : {"   ", "abc"}) {
+    for (const int workers : {3, 6}) {
+      const auto said = run(hosts, with_messages(workers), [](Job& job) {
+        std::string found = lose_process_one(job, SIGKILL, 2);
+        job.skip_farewell();
+        return found;
+      });
+      EXPECT_EQ(said, (std::vector<std::string>{"ok", "", "ok"})) << hosts << workers;
     }
   }
 }
@@ -201,7 +185,7 @@ TEST_F(Messages, NameTheRanksOfAStoppedProcess) {
   options.silence = 1s;
   std::vector<std::unique_ptr<JobProcess>> all;
   for (int rank = 0; rank < 3; ++rank) {
-    all.push_back(process(Engine::kTcp, rank, "abc", options, [](Job& job) {
+    all.push_back(process(rank, "abc", options, [](Job& job) {
       std::string found = lose_process_one(job, SIGSTOP, 4);
       job.skip_farewell();
       return found;
@@ -217,8 +201,8 @@ TEST_F(Messages, AreAgreedUponByAllProcesses) {
   without.start_timeout = 2s;
   JobOptions with = with_messages(0);
   with.start_timeout = 2s;
-  const auto first = process(Engine::kTcp, 0, "  ", without, exchange);
-  const auto second = process(Engine::kTcp, 1, "  ", with, exchange);
+  const auto first = process(0, "  ", without, exchange);
+  const auto second = process(1, "  ", with, exchange);
   EXPECT_THAT(second->said(5s), AllOf(HasSubstr("2 workers that send each other messages"),
                                       HasSubstr("process 0 counts 2 processes and 2 workers")));
   first->said(5s);

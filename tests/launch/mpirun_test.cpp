@@ -92,8 +92,8 @@ TEST_F(Launch, LetsSshNeitherAskNorWaitForLong) {
 
 TEST_F(Launch, KeepsTheEngineThatTheCommandNames) {
   install("mpirun");
-  request_.arguments = {"train", "--engine", "processes"};
-  EXPECT_THAT(line(), testing::EndsWith("train --engine processes"));
+  request_.arguments = {"train", "--engine", "tcp"};
+  EXPECT_THAT(line(), testing::EndsWith("train --engine tcp"));
   request_.arguments = {"train", "--engine=mpi"};
   EXPECT_THAT(line(), testing::EndsWith("train --engine=mpi"));
   request_.arguments = {"bench", "all-reduce"};

@@ -107,6 +107,17 @@ TEST_F(TcpJob, MeetsAtAddressesThatAreKnownBeforehand) {
   }
 }
 
+TEST_F(TcpJob, MeetsOnLoopbackWhereTheLauncherNamesThisHostByAnUnknownName) {
+  std::vector<std::unique_ptr<JobProcess>> all;
+  for (const int rank : {0, 1}) {
+    Variables variables = place(rank, 2);
+    variables["MASTER_ADDR"] = "no-such-host.invalid";
+    all.push_back(process(variables, with_workers(0), sum_on_all_ranks));
+  }
+  for (const int rank : {0, 1})
+    EXPECT_EQ(all[rank]->said(), std::to_string(rank) + " of 2 has 01;");
+}
+
 TEST_F(TcpJob, TellsWhereItsRanksAre) {
   const auto describe = [](Job& job) {
     std::vector<Membership> members = job.join();

@@ -1,0 +1,12 @@
+#include "engine/train.h"
+
+#include "engine/trainer.h"
+
+namespace cohort {
+
+TrainingOutcome train(const TrainerParts& parts, const TrainerOptions& options,
+                      const std::atomic<bool>& stop) {
+  return Trainer(parts, options).run(stop);
+}
+
+}  // namespace cohort
