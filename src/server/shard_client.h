@@ -27,6 +27,7 @@
 
 #include "core/clock.h"
 #include "core/types.h"
+#include "membership/membership_client.h"
 #include "network/frame.h"
 #include "network/link.h"
 #include "server/arena_view.h"
@@ -92,6 +93,7 @@ class ShardClient {
   bool joined() const;        // and connected
   bool needs_values() const;  // joined, and nobody has brought the initial values yet
   const JoinedBody& joined_body() const;
+  const MembershipClient& membership() const;  // whether it is joined, refused, left
 
   // Worker 0. `slots` may be empty: zeros. `behind`: what has made the values.
   void initialize(const ArenaView<const float>& parameters,

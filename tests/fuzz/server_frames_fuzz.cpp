@@ -74,9 +74,9 @@ class Harness final : public ServerPorts {
     std::uint8_t all = 0;
     for (const std::byte each : payload) all |= static_cast<std::uint8_t>(each);
     sink_ = all;
-    if (header.type != static_cast<FrameType>(ServerFrame::kJoined)) return;
-    incarnations_[to] = decode_joined(payload).incarnation;
-    lineage_ = decode_joined(payload).lineage;
+    if (header.type != static_cast<FrameType>(MemberFrame::kJoined)) return;
+    incarnations_[to] = header.incarnation;
+    lineage_ = joined_lineage(payload);
   }
   std::size_t piece_bytes(ConnectionId) const override { return 2 * sizeof(float); }
   bool has_room(ConnectionId) override { return ++asked_ % 3 != 0; }
@@ -209,10 +209,7 @@ class Harness final : public ServerPorts {
   }
 
   static Bytes join_body(std::uint64_t lineage, const std::string& text) {
-    Bytes body(sizeof lineage + text.size());
-    std::memcpy(body.data(), &lineage, sizeof lineage);
-    std::memcpy(body.data() + sizeof lineage, text.data(), text.size());
-    return body;
+    return encode(JoinRequest{.lineage = lineage, .job = text});
   }
 
   template <class Call>

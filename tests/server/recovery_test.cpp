@@ -94,7 +94,7 @@ TEST(Recovery, ARestartedWorkerGetsANewIncarnationAndItsProgress) {
   cluster.start_worker(1);
   cluster.connect(1);
   cluster.materialize();
-  EXPECT_EQ(cluster.client(1).joined_body().incarnation, 2U);
+  EXPECT_EQ(cluster.client(1).membership().incarnation(), 2U);
   EXPECT_EQ(cluster.client(1).joined_body().progress, 1U);
   EXPECT_EQ(cluster.client(1).joined_body().applied, 0U);
   EXPECT_TRUE(cluster.client(1).joined_body().initialized);
@@ -134,7 +134,7 @@ TEST(Recovery, AnEvictedIncarnationIsFencedAndComesBackAsANewOne) {
     cluster.materialize();
     ASSERT_TRUE(cluster.end_step(1));
     EXPECT_EQ(cluster.client(1).rejoined(), 1U);
-    EXPECT_EQ(cluster.client(1).joined_body().incarnation, 2U);
+    EXPECT_EQ(cluster.client(1).membership().incarnation(), 2U);
     EXPECT_EQ(cluster.server->counters().fenced, 1U);
     const Kind outcome = cluster.at(1).steps.back().outcome.kind;
     EXPECT_EQ(outcome, applied ? Kind::kApplied : Kind::kFenced);

@@ -82,10 +82,10 @@ TEST(Refusal, ARankStartedTwiceIsToldSoAndOneThatWasRestartedIsNot) {
     }
     const FrameType type = cluster.at(0).to_worker.front().header.type;
     cluster.at(0).to_worker.clear();
-    return static_cast<ServerFrame>(type);
+    return static_cast<MemberFrame>(type);
   };
-  EXPECT_EQ(try_to_join(true), ServerFrame::kRefused);
-  EXPECT_EQ(try_to_join(false), ServerFrame::kJoined);
+  EXPECT_EQ(try_to_join(true), MemberFrame::kRefused);
+  EXPECT_EQ(try_to_join(false), MemberFrame::kJoined);
 }
 
 // Every frame that no honest worker sends ends its connection, and harms nobody else.
@@ -108,7 +108,7 @@ TEST(Refusal, LiesEndTheConnectionAndNothingElse) {
                                  {ServerFrame::kCommitted, 1, 0, 0, 3},
                                  {ServerFrame::kCommitted, 1, 0, 0, 0},
                                  {ServerFrame::kCommitted, 9, 0, 0, 1},
-                                 {ServerFrame::kJoin, 0, 0, 0, 3},
+                                 {static_cast<ServerFrame>(MemberFrame::kJoin), 0, 0, 0, 3},
                                  {ServerFrame::kAck, 0, 0, 0, 0},
                                  {static_cast<ServerFrame>(999), 0, 0, 0, 0}};
   for (const Lie& lie : lies) {

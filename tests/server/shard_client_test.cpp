@@ -210,8 +210,8 @@ TEST(ShardClient, AServerThatBreaksTheProtocolIsAPeerError) {
     std::uint64_t sequence, place;
     std::size_t bytes;
   };
-  const std::vector<Lie> lies = {{ServerFrame::kJoined, 0, 0, 0},
-                                 {ServerFrame::kJoined, 0, 0, 5},
+  const std::vector<Lie> lies = {{static_cast<ServerFrame>(MemberFrame::kJoined), 0, 0, 0},
+                                 {static_cast<ServerFrame>(MemberFrame::kJoined), 0, 0, 5},
                                  {ServerFrame::kAck, 5, 0, 1},
                                  {ServerFrame::kAck, 0, 0, 9},
                                  {ServerFrame::kValues, 99, 0, 40},
