@@ -18,6 +18,7 @@
 
 #include "core/clock.h"
 #include "core/types.h"
+#include "membership/membership_client.h"
 #include "network/frame.h"
 #include "swamp/messages.h"
 #include "swamp/swamp_spec.h"
@@ -47,9 +48,7 @@ class BestModelClient {
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload, Deadline now);
   void on_lost(Deadline now);
 
-  // The server will not have this worker, or has lost its state: why. There is no use in going on.
-  const std::optional<std::string>& refused() const;
-  bool joined() const;  // and connected
+  const MembershipClient& membership() const;  // whether it is joined, refused, left
 
   // Worker 0: what the job begins with, sent if the server has nothing yet.
   void initialize(ModelValues values);
@@ -72,7 +71,6 @@ class BestModelClient {
   void leave();
   bool left() const;
 
-  std::uint64_t rejoined() const;  // how often a new incarnation had to be asked for
   // What it waits for, for messages: "the initial values of worker 0".
   std::string waits_for() const;
 

@@ -67,13 +67,13 @@ std::optional<std::span<std::byte>> SwampChannel::place_for(Link&, const FrameHe
 void SwampChannel::frame_arrived(Link&, const FrameHeader& header,
                                  std::span<const std::byte> payload) {
   client_.on_frame(header, payload, Clock::now());
-  if (const auto& refused = client_.refused(); refused && !failure_) {
+  if (const auto& refused = client_.membership().refused(); refused && !failure_) {
     failure_ =
         std::make_exception_ptr(ConfigError("the best-model server will not have worker " +
                                             std::to_string(options_.worker) + ": " + *refused));
   }
-  if (client_.rejoined() > rejoined_) {
-    rejoined_ = client_.rejoined();
+  if (client_.membership().rejoined() > rejoined_) {
+    rejoined_ = client_.membership().rejoined();
     options_.note("worker " + std::to_string(options_.worker) +
                   " is not known to the best-model server any more, and joins again");
   }

@@ -177,12 +177,12 @@ class SwampServer::Implementation final : private SwampServerPorts {
   }
 
   // SwampServerPorts.
-  void send(SwampConnection to, const FrameHeader& header, std::span<const std::byte> payload,
+  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
             const ModelValues& owner) override {
     if (auto* const held = links_.find(to)) held->extra.send(*held->link, header, payload, owner);
   }
 
-  void close(SwampConnection connection, const std::string& reason) override {
+  void close(ConnectionId connection, const std::string& reason) override {
     links_.close(connection, reason);
   }
 

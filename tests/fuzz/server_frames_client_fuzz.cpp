@@ -85,15 +85,25 @@ class Harness final : public ClientPorts {
   void frame(Input& input) {
     FrameHeader header;
     const std::uint8_t type = input.byte();
-    constexpr auto kFirst = static_cast<FrameType>(MemberFrame::kJoined);
-    header.type = static_cast<FrameType>(type < 200 ? kFirst + type % 12 : type);
+    constexpr auto kJoined = static_cast<FrameType>(MemberFrame::kJoined);
+    constexpr FrameType kTypes[] = {kJoined,
+                                    static_cast<FrameType>(MemberFrame::kRefused),
+                                    static_cast<FrameType>(MemberFrame::kFenced),
+                                    static_cast<FrameType>(ServerFrame::kAck),
+                                    static_cast<FrameType>(ServerFrame::kDropped),
+                                    static_cast<FrameType>(ServerFrame::kRejected),
+                                    static_cast<FrameType>(ServerFrame::kDurable),
+                                    static_cast<FrameType>(ServerFrame::kValues),
+                                    static_cast<FrameType>(ServerFrame::kFinished),
+                                    static_cast<FrameType>(MemberFrame::kGoodbye)};
+    header.type = type < 200 ? kTypes[type % std::size(kTypes)] : type;
     const std::uint8_t fields = input.byte();
     header.incarnation = (fields & 1) != 0 ? incarnation_ : input.number();
     header.sequence = input.number();
     header.place = input.number();
     header.detail = static_cast<std::uint32_t>(input.number());
     Bytes payload = input.bytes(fields >> 1);
-    if (header.type == kFirst && (fields & 2) != 0) {
+    if (header.type == kJoined && (fields & 2) != 0) {
       header.incarnation += fields >> 7;
       payload = encode_joined(1, encode(JoinedBody{.applied = header.sequence,
                                                    .durable = header.place,

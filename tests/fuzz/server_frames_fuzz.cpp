@@ -157,7 +157,15 @@ class Harness final : public ServerPorts {
     FrameHeader header;
     // Mostly what a worker may say; now and then anything.
     const std::uint8_t type = input.byte();
-    header.type = static_cast<FrameType>(type < 192 ? kFirstFreeType + type % 8 : type);
+    constexpr FrameType kTypes[] = {static_cast<FrameType>(MemberFrame::kJoin),
+                                    static_cast<FrameType>(ServerFrame::kInitialize),
+                                    static_cast<FrameType>(ServerFrame::kInitialized),
+                                    static_cast<FrameType>(ServerFrame::kCommitted),
+                                    static_cast<FrameType>(ServerFrame::kPush),
+                                    static_cast<FrameType>(ServerFrame::kPull),
+                                    static_cast<FrameType>(ServerFrame::kPersist),
+                                    static_cast<FrameType>(MemberFrame::kLeave)};
+    header.type = type < 192 ? kTypes[type % std::size(kTypes)] : type;
     const std::uint8_t fields = input.byte();
     if ((fields & 1) != 0 && connection) header.incarnation = incarnations_[*connection];
     if ((fields & 2) != 0) header.incarnation = input.word();
