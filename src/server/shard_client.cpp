@@ -240,10 +240,8 @@ void ShardClient::leave(LeaveKind how) {
   state_->pump();
 }
 
-const std::optional<std::string>& ShardClient::refused() const { return state_->member.refused(); }
-bool ShardClient::joined() const { return state_->member.joined(); }
 bool ShardClient::needs_values() const {
-  return joined() && !state_->body.initialized && !state_->initial.given;
+  return state_->member.joined() && !state_->body.initialized && !state_->initial.given;
 }
 const JoinedBody& ShardClient::joined_body() const { return state_->body; }
 const MembershipClient& ShardClient::membership() const { return state_->member; }
@@ -251,9 +249,7 @@ bool ShardClient::pulled() const { return !state_->pull.wanted; }
 std::uint64_t ShardClient::version() const { return state_->version; }
 bool ShardClient::finished() const { return state_->finished; }
 const ModelProgress& ShardClient::progress() const { return state_->progress; }
-bool ShardClient::left() const { return state_->member.left(); }
 std::size_t ShardClient::window() const { return state_->window.bytes(); }
-std::uint64_t ShardClient::rejoined() const { return state_->member.rejoined(); }
 
 std::string ShardClient::waits_for() const {
   const State& state = *state_;

@@ -105,17 +105,17 @@ TEST(Recovery, TellsANewIncarnationOnlyWhenItIsOnDisk) {
   cluster.auto_persist = false;
   cluster.connect(0);
   cluster.materialize();
-  EXPECT_FALSE(cluster.client(0).joined());
+  EXPECT_FALSE(cluster.client(0).membership().joined());
   cluster.server->on_persist_failed(cluster.persisting.front().id, "disk full", cluster.now);
   cluster.persisting.clear();
   cluster.materialize();
-  EXPECT_FALSE(cluster.client(0).joined());
+  EXPECT_FALSE(cluster.client(0).membership().joined());
   EXPECT_EQ(cluster.server->counters().persist_failures, 1U);
   cluster.pass(std::chrono::seconds(2));  // it is tried again
   ASSERT_EQ(cluster.persisting.size(), 1U);
   cluster.finish_persist();
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(0).joined());
+  EXPECT_TRUE(cluster.client(0).membership().joined());
 }
 
 TEST(Recovery, AnEvictedIncarnationIsFencedAndComesBackAsANewOne) {
@@ -133,7 +133,7 @@ TEST(Recovery, AnEvictedIncarnationIsFencedAndComesBackAsANewOne) {
     cluster.connect(1);
     cluster.materialize();
     ASSERT_TRUE(cluster.end_step(1));
-    EXPECT_EQ(cluster.client(1).rejoined(), 1U);
+    EXPECT_EQ(cluster.client(1).membership().rejoined(), 1U);
     EXPECT_EQ(cluster.client(1).membership().incarnation(), 2U);
     EXPECT_EQ(cluster.server->counters().fenced, 1U);
     const Kind outcome = cluster.at(1).steps.back().outcome.kind;
@@ -212,7 +212,7 @@ TEST(Recovery, WaitsAWhileForAnEvictedWorkerAndForOneThatNeverCame) {
   cluster.pass(std::chrono::milliseconds(3000));
   cluster.client(0).leave();
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(0).left());
+  EXPECT_TRUE(cluster.client(0).membership().left());
   cluster.disconnect(0);
   cluster.pass(std::chrono::milliseconds(9000));
   EXPECT_FALSE(cluster.server->finished());

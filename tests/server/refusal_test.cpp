@@ -31,7 +31,7 @@ TEST(Refusal, RefusesWhoDoesNotBelong) {
     std::string why = "nothing was said";
     for (const Parcel& frame : cluster.at(1).to_worker) {
       client.on_frame(frame.header, frame.payload(), cluster.now);
-      if (client.refused()) why = *client.refused();
+      if (client.membership().refused()) why = *client.membership().refused();
     }
     cluster.at(1).to_worker.clear();
     return why;
@@ -56,8 +56,8 @@ TEST(Refusal, AServerWithoutItsStateRefusesThoseWhoKnewTheOldOne) {
   cluster.restart_server();
   cluster.connect(0);
   cluster.materialize();
-  ASSERT_TRUE(cluster.client(0).refused().has_value());
-  EXPECT_NE(cluster.client(0).refused()->find("--state-dir"), std::string::npos);
+  ASSERT_TRUE(cluster.client(0).membership().refused().has_value());
+  EXPECT_NE(cluster.client(0).membership().refused()->find("--state-dir"), std::string::npos);
 }
 
 TEST(Refusal, ARankStartedTwiceIsToldSoAndOneThatWasRestartedIsNot) {

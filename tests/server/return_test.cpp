@@ -125,9 +125,9 @@ TEST(Return, APlaceWhoseConnectionBrokeIsNotGivenAwayAtOnce) {
   cluster.pass(milliseconds(200));
   cluster.connect(0);
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(0).joined());
+  EXPECT_TRUE(cluster.client(0).membership().joined());
   EXPECT_EQ(cluster.client(0).membership().incarnation(), 1U);
-  EXPECT_EQ(cluster.client(0).rejoined(), 0U);
+  EXPECT_EQ(cluster.client(0).membership().rejoined(), 0U);
   // The other one is stopped by then: it gets nothing though the first has gone.
   cluster.pass(milliseconds(2000));
   cluster.disconnect(0);

@@ -105,7 +105,7 @@ TEST(ShardClient, KeepsNothingForAServerThatWritesNothing) {
   cluster.begin();
   cluster.train(5);
   EXPECT_EQ(cluster.client(0).window(), 0U);
-  EXPECT_TRUE(cluster.client(0).left());
+  EXPECT_TRUE(cluster.client(0).membership().left());
 }
 
 TEST(ShardClient, RepeatsRoundsOneByOneAndStreamsOtherPushes) {
@@ -172,7 +172,7 @@ TEST(ShardClient, IsLetGoOnlyWhenAllItPushedIsOnDisk) {
   ASSERT_TRUE(cluster.end_step(0));
   cluster.client(0).leave();
   cluster.materialize();
-  EXPECT_FALSE(cluster.client(0).left());
+  EXPECT_FALSE(cluster.client(0).membership().left());
   EXPECT_EQ(cluster.client(0).waits_for(), "the farewell of server 0");
   cluster.crash_server();  // the snapshot is lost; the worker still has what it pushed
   cluster.restart_server();
@@ -181,7 +181,7 @@ TEST(ShardClient, IsLetGoOnlyWhenAllItPushedIsOnDisk) {
   EXPECT_EQ(cluster.server->version(), 1U);
   cluster.finish_persist();
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(0).left());
+  EXPECT_TRUE(cluster.client(0).membership().left());
 }
 
 TEST(ShardClient, InitialValuesAreSentAgainUntilTheyCount) {
