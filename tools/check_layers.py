@@ -22,8 +22,8 @@ import tempfile
 
 TORCH_FREE = {
     "core", "config", "metrics", "storage", "network", "transport", "collectives", "topology",
-    "compressors", "optimizers", "schedules", "data", "gossip", "server", "serving", "swamp",
-    "report", "launch", "kernels",
+    "compressors", "optimizers", "schedules", "data", "gossip", "membership",
+    "server", "serving", "swamp", "report", "launch", "kernels",
 }
 ALLOWED = {  # layer: what it may include, besides itself
     "core": set(),
@@ -39,16 +39,17 @@ ALLOWED = {  # layer: what it may include, besides itself
     "schedules": {"core"},
     "data": {"core", "storage"},
     "gossip": {"core", "topology", "compressors"},
-    "server": {"core", "network", "storage", "optimizers", "schedules"},
-    "serving": {"core", "network", "server", "storage"},
-    "swamp": {"core", "network", "storage"},
+    "membership": {"core", "network", "storage"},
+    "server": {"core", "network", "storage", "optimizers", "schedules", "membership"},
+    "serving": {"core", "network", "storage", "membership", "server"},
+    "swamp": {"core", "network", "storage", "membership"},
     "report": {"core", "metrics", "storage"},
     "launch": {"core", "network", "transport", "collectives"},
     "kernels": {"core"},
     "models": {"core", "kernels"},
     "methods": {"core", "config", "network", "transport", "collectives", "topology", "compressors",
-                "optimizers", "schedules", "gossip", "server", "serving", "swamp", "kernels",
-                "models"},
+                "optimizers", "schedules", "gossip", "membership", "server", "serving", "swamp",
+                "kernels", "models"},
     "engine": TORCH_FREE - {"launch", "report"} | {"models", "methods"},
     "runs": TORCH_FREE - {"report", "kernels"} | {"models", "methods", "engine"},
     "dialects": {"core", "config", "metrics", "methods", "engine"},

@@ -8,24 +8,12 @@
 
 namespace cohort {
 
-void ShardClient::State::broken(const std::string& what) const {
-  throw PeerError("server " + std::to_string(options.spec.server) + " " + what);
-}
-
 void ShardClient::State::on_joined(std::span<const std::byte> payload) {
-  const JoinedBody told = decode_joined(payload);
-  if (joined) broken("answered a join twice");
-  if (told.incarnation == 0 || (incarnation != 0 && told.incarnation != incarnation)) {
-    broken("changed this worker's incarnation");
-  }
+  const JoinedBody told = decode_joined(joined_rest(payload));
   body = told;
   if (push_fenced) resolve_fenced_push();
-  fenced = 0;
   going_back = false;
-  incarnation = told.incarnation;
-  lineage = told.lineage;
   known_version = told.version;
-  joined = true;
   // The numbers of a new incarnation begin at 1, whatever the server says that it has of it.
   trim(told.durable);
   replayed = heard_of = told.applied;
@@ -83,15 +71,12 @@ void ShardClient::State::resolve_push(PushOutcome given, std::vector<Rank> worke
 // Evicted or replaced. What was pushed and answered has to be on disk before a new incarnation is
 // given out; so it is the answer to the join that tells whether an unanswered push is in the model.
 void ShardClient::State::on_fenced() {
-  ++rejoined;
-  joined = false;
-  fenced = incarnation;
-  incarnation = answered = heard_of = replayed = durable = 0;
+  answered = heard_of = replayed = durable = 0;
   push_fenced = unanswered();
   if (!push_fenced) push = {}, sequence = 0;
   repeat.reset();
   window.clear();
-  snapshot_asked = leave_sent = initial_sent = false;
+  snapshot_asked = initial_sent = false;
   pull.asked = false;
   send_join();
 }
@@ -195,26 +180,23 @@ void ShardClient::State::on_values(const FrameHeader& header, std::span<const st
 
 void ShardClient::on_connected(Deadline) {
   State& state = *state_;
-  state.connected = true;
-  state.joined = false;
+  state.member.on_connected();
   state.push.sent = 0;
   state.push.whole = false;
   state.pull.asked = false;
-  state.leave_sent = state.initial_sent = state.snapshot_asked = false;
-  if (!state.refused && !state.left) state.send_join();
+  state.initial_sent = state.snapshot_asked = false;
+  state.send_join();
 }
 
-void ShardClient::on_lost(Deadline) {
-  state_->connected = false;
-  state_->joined = false;
-}
+void ShardClient::on_lost(Deadline) { state_->member.on_lost(); }
 
 std::optional<std::span<std::byte>> ShardClient::place_for(const FrameHeader& header) {
   const State& state = *state_;
   const bool values = header.type == static_cast<FrameType>(ServerFrame::kValues) ||
                       header.type == static_cast<FrameType>(ServerFrame::kEarlyValues);
   if (!values || !state.pull.wanted || !state.pull.asked || header.sequence != state.pull.id ||
-      header.incarnation != state.incarnation || state.format_of_pull() != WireFormat::kFloat32) {
+      header.incarnation != state.member.incarnation() ||
+      state.format_of_pull() != WireFormat::kFloat32) {
     return {};
   }
   if (!state.follows(header, header.length)) return {};
@@ -229,15 +211,16 @@ void ShardClient::on_frame(const FrameHeader& header, std::span<const std::byte>
                            Deadline) {
   State& state = *state_;
   const auto type = static_cast<ServerFrame>(header.type);
-  if (type == ServerFrame::kRefused) {
-    state.refused = std::string(reinterpret_cast<const char*>(payload.data()),
-                                std::min<std::size_t>(payload.size(), 4096));
-    return;
+  switch (state.member.on_frame(header, payload)) {
+    case MembershipClient::Event::kNothing:
+      return;
+    case MembershipClient::Event::kJoined:
+      return state.on_joined(payload);
+    case MembershipClient::Event::kFenced:
+      return state.on_fenced();
+    case MembershipClient::Event::kOther:
+      break;
   }
-  if (type == ServerFrame::kJoined) return state.on_joined(payload);
-  if (header.incarnation != state.incarnation) return;
-  if (type == ServerFrame::kFenced) return state.on_fenced();
-  if (!state.joined) state.broken("spoke before it had answered the join");
   switch (type) {
     case ServerFrame::kAck:
     case ServerFrame::kDropped:
@@ -254,9 +237,6 @@ void ShardClient::on_frame(const FrameHeader& header, std::span<const std::byte>
       return state.on_progress(header, payload);
     case ServerFrame::kFinished:
       state.finished = true;
-      return;
-    case ServerFrame::kGoodbye:
-      if (state.leave_sent) state.left = true;
       return;
     default:
       state.broken("sent a frame of the unknown type " + std::to_string(header.type));

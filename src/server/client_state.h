@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "membership/membership_client.h"
 #include "server/replay_window.h"
 #include "server/shard_client.h"
 
@@ -72,21 +73,15 @@ struct ShardClient::State {
   bool unanswered() const { return push.sequence != 0 && !outcome; }
   bool push_open() const { return unanswered() && !push.withdrawn; }
   void resolve_fenced_push();
-  [[noreturn]] void broken(const std::string& what) const;
+  [[noreturn]] void broken(const std::string& what) const { member.broken(what); }
 
   const ClientOptions options;
   ClientPorts& ports;
-  const Bytes job;  // the specification as it travels
+  MembershipClient member;
 
-  bool connected = false;
-  bool joined = false;
-  bool going_back = false;  // asks the server to, and is not joined yet
-  std::uint64_t incarnation = 0;
-  std::uint64_t fenced = 0;  // the incarnation before, while a new one is asked for
+  bool going_back = false;   // asks the server to, and is not joined yet
   bool push_fenced = false;  // with a push that was not answered
-  std::uint64_t lineage = 0;
   JoinedBody body;
-  std::optional<std::string> refused;
 
   Initial initial;
   bool initial_sent = false;  // on this connection
@@ -109,10 +104,6 @@ struct ShardClient::State {
   std::uint64_t durable = 0;
   bool snapshot_asked = false;
 
-  std::optional<LeaveKind> leaving;
-  bool leave_sent = false;
-  bool left = false;
-  std::uint64_t rejoined = 0;
   Bytes scratch;
 };
 

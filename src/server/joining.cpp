@@ -10,40 +10,26 @@
 
 namespace cohort {
 
-using Presence = Member::Presence;
-
 namespace {
 
 constexpr std::uint64_t kMaxUpdates = std::uint64_t{1} << 53;
-std::string named(Rank worker) { return "worker " + std::to_string(worker); }
 
 }  // namespace
 
 void ParameterServer::State::on_join(ConnectionId connection, const FrameHeader& header,
                                      std::span<const std::byte> payload) {
-  const auto found = connections.find(connection);
-  if (found == connections.end()) {
-    ++counters.fenced;
-    return;
+  auto asked = roster.asked(connection, payload);
+  if (!asked) return;
+  auto& [worker, request] = *asked;
+  if (restarts.count(connection) == 1) throw PeerError(named(worker) + " asked twice to join");
+  if (request.kind == JoinKind::kGoBack) return go_back(connection, worker, header, request);
+  if (request.lineage != 0 && request.lineage != lineage) {
+    return roster.refuse(connection, lost_state_text());
   }
-  const Rank worker = found->second.worker;
-  if (payload.size() < kJoinNumbers) {
-    throw PeerError(named(worker) + " asked to join without a job");
+  if (request.kind == JoinKind::kCheckpoint && request.lineage == 0 && spec) {
+    return hold_restart(connection, worker, header, std::move(request));
   }
-  const auto kind = static_cast<JoinKind>(get_u64(payload.subspan(sizeof lineage)));
-  const bool again = found->second.joined && kind != JoinKind::kGoBack;
-  if (again || found->second.held_since || found->second.restart) {
-    throw PeerError(named(worker) + " asked twice to join");
-  }
-  const std::uint64_t known_lineage = get_u64(payload);
-  if (kind == JoinKind::kGoBack) return go_back(connection, header, payload);
-  if (known_lineage != 0 && known_lineage != lineage) {
-    return refuse(connection, lost_state_text());
-  }
-  if (kind == JoinKind::kCheckpoint && known_lineage == 0 && spec) {
-    return hold_restart(connection, header, payload);
-  }
-  join(connection, header, payload);
+  join(connection, worker, header, request);
 }
 
 std::string ParameterServer::State::lost_state_text() const {
@@ -62,20 +48,16 @@ std::string ParameterServer::State::lost_state_text() const {
          "go on, but from the workers' checkpoints, with --resume";
 }
 
-void ParameterServer::State::join(ConnectionId connection, const FrameHeader& header,
-                                  std::span<const std::byte> payload) {
-  Connection& own = connections.at(connection);
-  const Rank worker = own.worker;
-  const std::uint64_t known_lineage = get_u64(payload);
-  if (!accept_spec(connection, worker, job_text(payload))) return;
+void ParameterServer::State::join(ConnectionId connection, Rank worker, const FrameHeader& header,
+                                  const JoinRequest& request) {
+  if (!accept_spec(connection, worker, request.job)) return;
   Member& member = members->at(worker);
-  if (known_lineage != 0 && restored) {
+  if (request.lineage != 0 && restored) {
     member.holds = std::max(member.holds, version_near(model->version(), header.detail));
     if (!recovering) skip_held_versions();
   }
   if (header.incarnation == 0) {
-    own.held_before = header.place;
-    hold_or_join(connection, member);
+    roster.join_anew(connection, member, header);
   } else {
     return_with(connection, member, header);
   }
@@ -117,157 +99,61 @@ bool ParameterServer::State::accept_spec(ConnectionId connection, Rank worker,
       }
       spec = std::move(given);
       spec_text = cohort::to_json(*spec).dump();
+      roster.open(members->rows());
     }
   } catch (const std::bad_alloc&) {
     wrong = "server " + std::to_string(options.server) + " has not enough memory for its share";
   }
   if (wrong.empty()) return true;
   if (!spec) model.reset();
-  refuse(connection, wrong);
+  roster.refuse(connection, wrong);
   return false;
-}
-
-void ParameterServer::State::refuse(ConnectionId connection, const std::string& why) {
-  const auto found = connections.find(connection);
-  log(named(found->second.worker) + " is refused: " + why);
-  FrameHeader header{.type = static_cast<FrameType>(ServerFrame::kRefused)};
-  const std::string text = why.substr(0, 4096);
-  header.length = static_cast<std::uint32_t>(text.size());
-  ports.send(connection, header, std::as_bytes(std::span(text)), Kept::kCopy);
-  forget(connection, "refused");  // why has been said
 }
 
 // The connection is new, the worker is not.
 void ParameterServer::State::return_with(ConnectionId connection, Member& member,
                                          const FrameHeader& header) {
-  const bool known = header.incarnation == member.incarnation &&
-                     (member.live() || member.presence == Presence::kLeft);
-  if (!known) {
-    ++counters.fenced;
-    count_lost(member, header);
-    FrameHeader fenced{.type = static_cast<FrameType>(ServerFrame::kFenced)};
-    fenced.incarnation = header.incarnation;
-    ports.send(connection, fenced, {}, Kept::kCopy);
-    return;
-  }
-  if (member.connection && member.connection != connection) {
-    forget(*member.connection, "replaced by a new connection");
-  }
-  stay();
-  welcomed = true;
-  if (member.presence == Presence::kAwaited) comes_back(member, header);
-  if (member.presence != Presence::kLeft) member.presence = Presence::kPresent;
+  const bool awaited = member.presence == Member::Presence::kAwaited;
+  if (!roster.return_with(connection, member, header)) return count_lost(member, header);
+  if (awaited) comes_back(member, header);
   if (member.worker == 0 && member.live()) first_gone_at.reset();
-  member.was_present = true;
   member.returned = true;
   member.replay_to = header.sequence;
-  member.replayed_at = now;
-  member.connection = connection;
-  member.last_heard = now;
-  member.asks_about = 0;
-  member.pull.reset();
-  member.reading.reset();
-  if (!member.push.whole) member.push.clear();
+  member.replayed_at = roster.now();
+  member.disconnect();  // from what it had asked for
   member.push.gradients.resize(static_cast<std::size_t>(spec->size));
-  connections.at(connection).joined = true;
   send_joined(member);
   examine_losses();
   examine_rounds();
   examine_pulls();
 }
 
-// Either the worker was restarted, or its rank was started twice; the old connection shows which,
-// by whether anything more is heard of it.
-void ParameterServer::State::hold_or_join(ConnectionId connection, Member& member) {
-  // One that has left may not have got its goodbye yet.
-  const bool there = member.presence == Presence::kPresent || member.presence == Presence::kLeft;
-  Connection& own = connections.at(connection);
-  // Of a worker that asks several times, the latest is let in.
-  const bool later = member.presence == Presence::kJoining && member.connection > connection;
-  // One that waits already, waits a little more: the process may be about to connect again.
-  const bool alive = there && (member.connection ? now - member.last_heard <= options.evict_after
-                                                 : own.held_since && now - member.lost_at <=
-                                                                         options.evict_unconnected);
-  if (!own.held_since) own.held_since = now;
-  if (later) return;
-  if (!alive) {
-    // A process that is stopped gets no place that another one, which is awake, would have to lose.
-    if (now - own.last_heard > options.evict_after / 2) return;
-    own.held_since.reset();
-    return join_anew(connection, member);
-  }
-  const bool clear = now - *own.held_since > options.evict_after * 3 / 2;
-  if (clear && now - member.last_heard <= options.evict_after / 2) {
-    refuse(connection, named(member.worker) + " is already there");
-  }
-}
-
-void ParameterServer::State::examine_held() {
-  std::vector<ConnectionId> held;
-  for (const auto& [id, connection] : connections) {
-    if (connection.held_since) held.push_back(id);
-  }
-  std::sort(held.rbegin(), held.rend());  // the latest first
-  for (const ConnectionId id : held) {
-    const auto found = connections.find(id);
-    if (found == connections.end()) continue;
-    Member& member = members->at(found->second.worker);
-    const bool taken = member.presence == Presence::kJoining && member.connection;
-    if (!taken) hold_or_join(id, member);
-  }
-}
-
-void ParameterServer::State::join_anew(ConnectionId connection, Member& member) {
-  if (member.connection && member.connection != connection) {
-    forget(*member.connection, "replaced by a new process");
-  }
-  does_not_repeat(member);
-  member.renew(member.incarnation + 1);
-  stay();
-  member.presence = Presence::kJoining;
-  examine_losses();
-  member.asks_about = connections.at(connection).held_before;
-  member.connection = connection;
-  member.last_heard = now;
+// Told only when it cannot be forgotten: no incarnation is given twice, and what the worker has to
+// repeat after a crash is never of an older one.
+std::uint64_t ParameterServer::State::joining(MemberRow& row, std::uint64_t former) {
+  Member& member = members->at(row.worker);
+  member.renew(former);
   member.clock = members->min_clock(member.worker).value_or(member.clock);
-  changed = true;
-  if (options.keeps_state) {
-    // Told only when it cannot be forgotten: no incarnation is given twice, and what the worker
-    // has to repeat after a crash is never of an older one.
-    member.joins_with = request_snapshot();
-  } else {
-    activate(member);
-  }
+  snapshots.changes();
+  examine_losses();
+  const std::uint64_t needs = options.keeps_state ? request_snapshot() : 0;
   examine_rounds();
   examine_pulls();
+  return needs;
 }
 
-void ParameterServer::State::stay() {
-  gone_since.reset();
-  ending.reset();
-  finished.reset();
-}
-
-void ParameterServer::State::activate(Member& member) {
-  if (!member.connection) {
-    member.presence = member.was_present ? Presence::kEvicted : Presence::kNever;
-    return;
-  }
+void ParameterServer::State::joined(MemberRow& row) {
+  Member& member = members->at(row.worker);
   member.clock = members->min_clock(member.worker).value_or(member.clock);
-  member.presence = Presence::kPresent;
   if (member.worker == 0) first_gone_at.reset();
-  member.was_present = welcomed = true;
   member.push.gradients.resize(static_cast<std::size_t>(spec->size));
-  connections.at(*member.connection).joined = true;
-  log(named(member.worker) + " has joined (incarnation " + std::to_string(member.incarnation) +
-      "); " + text());
   send_joined(member);
+  examine_rounds();
+  examine_pulls();
 }
 
 void ParameterServer::State::send_joined(const Member& member) {
-  JoinedBody body{.incarnation = member.incarnation,
-                  .lineage = lineage,
-                  .applied = member.applied,
+  JoinedBody body{.applied = member.applied,
                   .durable = member.durable,
                   .version = model->version(),
                   .progress = member.progress,
@@ -276,11 +162,15 @@ void ParameterServer::State::send_joined(const Member& member) {
                   .applied_before = 0,
                   .in_model_before = false};
   for (const PastIncarnation& past : member.past) {
-    if (past.incarnation != member.asks_about) continue;
+    if (past.incarnation != member.before) continue;
     body.applied_before = past.applied;
     body.in_model_before = past.in_model;
   }
-  send(member, ServerFrame::kJoined, {}, encode(body));
+  FrameHeader header{.type = static_cast<FrameType>(MemberFrame::kJoined)};
+  header.incarnation = member.incarnation;
+  const Bytes payload = encode_joined(lineage, encode(body));
+  header.length = static_cast<std::uint32_t>(payload.size());
+  ports.send(*member.connection, header, payload, Kept::kCopy);
   if (initialized && finished_training()) send(member, ServerFrame::kFinished);
 }
 
@@ -336,7 +226,7 @@ void ParameterServer::State::on_initialized(Member& member, const FrameHeader& h
   if (!initialization.finite) {
     const ConnectionId connection = *member.connection;
     initialization = {};
-    return refuse(connection, "the initial values hold numbers that are not finite");
+    return roster.refuse(connection, "the initial values hold numbers that are not finite");
   }
   if (initialization.which == 0) {
     for (std::size_t i = 0; i < model->slot_count(); ++i) {
@@ -351,7 +241,7 @@ void ParameterServer::State::on_initialized(Member& member, const FrameHeader& h
     counters.pushes += counts[i];
   }
   initialization.whole = true;
-  changed = true;
+  snapshots.changes();
   if (options.keeps_state) {
     initialization.needs = request_snapshot();
   } else {

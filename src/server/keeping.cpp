@@ -9,53 +9,36 @@
 namespace cohort {
 
 using nlohmann::json;
-using Presence = Member::Presence;
 
 namespace {
 
 constexpr int kStateVersion = 1;
 constexpr int kMaxStateDepth = 8;
 
-// How a member is found again: one that is joining may have been told before the crash.
-Presence kept(Presence presence) {
-  const bool there = presence == Presence::kPresent || presence == Presence::kJoining;
-  return there ? Presence::kAwaited : presence;
-}
-
 json to_json(const Member& member) {
   json past = json::array();
   for (const PastIncarnation& each : member.past) {
     past.push_back({each.incarnation, each.applied, each.in_model});
   }
-  return {{"presence", static_cast<int>(kept(member.presence))},
-          {"was-present", member.was_present},
-          {"incarnation", member.incarnation},
-          {"applied", member.applied},
-          {"progress", member.progress},
-          {"clock", member.clock},
-          {"leave", static_cast<int>(member.leave)},
-          {"past", past},
-          {"answer",
-           {{"kind", static_cast<int>(member.answer.kind)},
-            {"staleness", member.answer.staleness},
-            {"workers", member.answer.workers},
-            {"reason", member.answer.reason}}}};
+  json row = to_json(static_cast<const MemberRow&>(member));
+  row.update({{"applied", member.applied},
+              {"progress", member.progress},
+              {"clock", member.clock},
+              {"past", past},
+              {"answer",
+               {{"kind", static_cast<int>(member.answer.kind)},
+                {"staleness", member.answer.staleness},
+                {"workers", member.answer.workers},
+                {"reason", member.answer.reason}}}});
+  return row;
 }
 
 void read_member(const json& object, Member& member) {
-  const int presence = object.at("presence").get<int>();
+  read_row(object, member);
   const int kind = object.at("answer").at("kind").get<int>();
-  const int leave = object.value("leave", 0);
-  if (presence < 0 || presence > static_cast<int>(Presence::kEvicted) || kind < 0 ||
-      kind > static_cast<int>(PushAnswer::Kind::kRejected) || leave < 0 ||
-      leave > static_cast<int>(LeaveKind::kFailed)) {
+  if (kind < 0 || kind > static_cast<int>(PushAnswer::Kind::kRejected)) {
     throw FileError("a server's state holds an unknown value");
   }
-  member.presence = kept(static_cast<Presence>(presence));
-  member.was_present =
-      object.at("was-present").get<bool>() || member.presence == Presence::kAwaited;
-  member.leave = static_cast<LeaveKind>(leave);
-  member.incarnation = object.at("incarnation").get<std::uint64_t>();
   member.applied = object.at("applied").get<std::uint64_t>();
   member.durable = member.applied;
   member.progress = object.at("progress").get<std::uint64_t>();
@@ -115,20 +98,8 @@ void restore_values(const ServerSnapshot& snapshot, ModelState& model) {
 
 }  // namespace
 
-std::uint64_t ParameterServer::State::request_snapshot() {
-  snapshot_wanted = true;
-  if (persisting || (retry_at && now < *retry_at)) return snapshot_id + 1;
-  make_snapshot();
-  return snapshot_id;
-}
-
-void ParameterServer::State::make_snapshot() {
-  snapshot_wanted = false;
-  changed = false;
-  retry_at.reset();
-  last_snapshot = now;
-  ServerSnapshot snapshot{
-      .id = ++snapshot_id, .state = state_text(), .parameters = {}, .slots = {}};
+void ParameterServer::State::make_snapshot(std::uint64_t id) {
+  ServerSnapshot snapshot{.id = id, .state = state_text(), .parameters = {}, .slots = {}};
   if (initialized || initialization.whole) {
     materialize();
     const std::span<const float> values = model->parameters();
@@ -137,9 +108,9 @@ void ParameterServer::State::make_snapshot() {
       snapshot.slots.emplace_back(model->slot(i).begin(), model->slot(i).end());
     }
   }
-  persisting = Persisting{.id = snapshot_id, .rows = {}};
+  persisting.clear();
   for (const Member& member : members->all()) {
-    persisting->rows.push_back({.incarnation = member.incarnation, .applied = member.applied});
+    persisting.push_back({.incarnation = member.incarnation, .applied = member.applied});
   }
   ports.persist(std::move(snapshot));
 }
@@ -199,70 +170,51 @@ void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
   } catch (const PeerError& error) {
     throw FileError(std::string("a server's state is damaged: ") + error.what());
   }
+  roster.open(members->rows());
   restored = true;
   if (initialized) {
     loss = Loss{.accounted = model->version() + counters.lost, .seen = 0, .workers = {}};
   }
-  snapshot_id = snapshot.id;
+  snapshots.go_on_from(snapshot.id);
   recovering = spec->mode == ServerMode::kSync && initialized && !finished_training();
 }
 
-void ParameterServer::State::move_watermarks(const Persisting& written) {
+void ParameterServer::State::move_watermarks(const std::vector<Persisting>& written) {
   for (Member& member : members->all()) {
-    const Persisting::Row& row = written.rows[static_cast<std::size_t>(member.worker)];
+    const Persisting& row = written[static_cast<std::size_t>(member.worker)];
     if (row.incarnation != member.incarnation || row.applied <= member.durable) continue;
     member.durable = row.applied;
     FrameHeader header;
     header.place = member.durable;
-    if (member.presence == Presence::kPresent) send(member, ServerFrame::kDurable, header);
+    if (member.presence == Member::Presence::kPresent) send(member, ServerFrame::kDurable, header);
   }
 }
 
 void ParameterServer::on_persisted(std::uint64_t id, Deadline now) {
   State& state = *state_;
-  state.note_time(now);
-  if (!state.persisting || state.persisting->id != id) return;
-  const State::Persisting written = std::move(*state.persisting);
-  state.persisting.reset();
-  state.move_watermarks(written);
-  bool joined = false;
-  for (Member& member : state.members->all()) {
-    if (member.goodbye_with != 0 && member.goodbye_with <= id) {
-      member.goodbye_with = 0;
-      state.send(member, ServerFrame::kGoodbye);
-    }
-    if (member.presence != Presence::kJoining || member.joins_with > id) continue;
-    state.activate(member);
-    joined = true;
-  }
+  state.roster.note_time(now);
+  if (!state.snapshots.written(id)) return;
+  state.move_watermarks(state.persisting);
+  state.roster.on_persisted(id);
   const State::Initialization& initial = state.initialization;
   if (!state.initialized && initial.whole && initial.needs <= id) state.values_count();
-  if (joined) {
-    state.examine_rounds();
-    state.examine_pulls();
-  }
-  if (state.snapshot_wanted) {
+  if (state.snapshots.wanted()) {
     state.request_snapshot();
-  } else if (state.ending && !state.somebody_there()) {
-    state.finished = state.ending;
+  } else {
+    state.roster.last_snapshot_done("");
   }
 }
 
 void ParameterServer::on_persist_failed(std::uint64_t id, const std::string& why, Deadline now) {
   State& state = *state_;
-  state.note_time(now);
-  if (!state.persisting || state.persisting->id != id) return;
-  state.persisting.reset();
-  ++state.counters.persist_failures;
-  state.log("the state could not be written, and is tried again: " + why);
-  state.snapshot_wanted = true;
-  state.changed = true;
+  state.roster.note_time(now);
   // Workers may be waiting for it: not only at the next interval.
   const std::chrono::nanoseconds pause =
       std::min<std::chrono::nanoseconds>(state.options.snapshot_every, std::chrono::seconds(1));
-  state.retry_at = now + std::chrono::duration_cast<Clock::duration>(pause);
-  if (state.ending && !state.somebody_there())
-    state.finished = *state.ending + "; the last state could not be written: " + why;
+  if (!state.snapshots.failed(id, now + std::chrono::duration_cast<Clock::duration>(pause))) return;
+  ++state.counters.persist_failures;
+  state.log("the state could not be written, and is tried again: " + why);
+  state.roster.last_snapshot_done(why);
 }
 
 }  // namespace cohort

@@ -8,7 +8,7 @@ namespace cohort {
 
 void ParameterServer::State::note_lost(std::uint64_t pushes, const std::string& why) {
   counters.lost += pushes;
-  snapshot_wanted = options.keeps_state;  // whoever told may not be there to tell again
+  if (options.keeps_state) snapshots.want();  // whoever told may not be there to tell again
   log("LOST: " + std::to_string(pushes) + " acknowledged gradients are in no model: " + why);
 }
 
@@ -39,9 +39,12 @@ void ParameterServer::State::comes_back(const Member& member, const FrameHeader&
   if (join.sequence > member.applied) loss->accounted += join.sequence - member.applied;
 }
 
-// The worker is given up, or another process takes its place.
-void ParameterServer::State::does_not_repeat(Member& member) {
+void ParameterServer::State::incarnation_ends(MemberRow& row) {
+  Member& member = members->at(row.worker);
   if (member.presence == Member::Presence::kAwaited && loss) loss->workers.push_back(member.worker);
+  member.push.clear();
+  member.pull.reset();
+  member.pulled.clear();
   if (!member.returned || member.applied >= member.replay_to) return;
   const std::uint64_t lost = member.replay_to - member.applied;
   member.replay_to = 0;
@@ -53,7 +56,7 @@ void ParameterServer::State::does_not_repeat(Member& member) {
 // How many gradients it is, nobody can tell.
 void ParameterServer::State::name_unaccounted(const std::vector<Rank>& workers) {
   counters.unaccounted += workers.size();
-  snapshot_wanted = options.keeps_state;
+  if (options.keeps_state) snapshots.want();
   log("worker " + ranks_text(workers) + " did not come back since the restart: what it had " +
       "pushed after the snapshot and nobody has seen, if anything, is in no model");
 }
@@ -61,7 +64,7 @@ void ParameterServer::State::name_unaccounted(const std::vector<Rank>& workers) 
 // Once everybody has come back or does not. Of rounds the others tell that were told of them; else
 // versions that were seen, and that nobody can repeat, were updates by those who do not come.
 void ParameterServer::State::examine_losses() {
-  if (!loss || members->count(Member::Presence::kAwaited) > 0) return;
+  if (!loss || roster.count(Member::Presence::kAwaited) > 0) return;
   const Loss all = *loss;
   loss.reset();
   const bool rounds = spec->mode == ServerMode::kSync;

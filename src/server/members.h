@@ -1,6 +1,5 @@
-// Who takes part, as one server sees it: a row for every worker of the job.
-//
-// A worker is known by (rank, incarnation). Only the current incarnation of a rank counts.
+// What a parameter server knows of each worker of the job: the roster's row, and its pushes and
+// pulls.
 #pragma once
 
 #include <chrono>
@@ -12,6 +11,7 @@
 #include "core/aligned_vector.h"
 #include "core/clock.h"
 #include "core/types.h"
+#include "membership/member.h"
 #include "server/messages.h"
 
 namespace cohort {
@@ -73,38 +73,18 @@ struct Reading {
   std::size_t place = 0;  // elements that were sent
 };
 
-struct Member {
-  enum class Presence {
-    kNever,    // has not joined yet
-    kJoining,  // its incarnation is being written to disk
-    kAwaited,  // was a member when the snapshot was made that this server has started from
-    kPresent,
-    kLeft,
-    kEvicted,
-  };
-
-  Rank worker = 0;
-  Presence presence = Presence::kNever;
-  bool was_present = false;
-  std::uint64_t incarnation = 0;
+struct Member : MemberRow {
   std::uint64_t applied = 0;   // pushes of this incarnation that have been dealt with
   std::uint64_t durable = 0;   // of these, on disk
   std::uint64_t progress = 0;  // pushes in the model, of all incarnations
   std::uint64_t clock = 0;     // kBounded: steps taken
   PushAnswer answer = {};      // to the push number `applied`
   std::vector<PastIncarnation> past = {};
-  std::uint64_t asks_about = 0;  // the incarnation that its process held before
 
-  std::optional<std::uint64_t> connection = {};
-  Deadline last_heard = {};
-  Deadline lost_at = {};  // when its last connection ended
   StagedPush push = {};
   std::optional<WaitingPull> pull = {};
   std::optional<Reading> reading = {};
   bool ended = false;  // was told that all others are done, and has pushed nothing since
-  bool leaving = false;
-  LeaveKind leave = LeaveKind::kDone;  // of one that leaves or has left
-  bool left_here = false;              // since this server started
   std::vector<float> pulled = {};  // delay compensation: what it pulled last; empty: nothing yet
 
   bool returned = false;        // with its incarnation, since this server started
@@ -112,20 +92,17 @@ struct Member {
   Deadline replayed_at = {};    // when it could begin, or went on, with that
   std::uint64_t holds = 0;      // kSync: the newest version that it had pulled when it joined
   std::optional<Announcement> announcement = {};
-  std::uint64_t joins_with = 0;    // the snapshot that has to be on disk before it is told
-  std::uint64_t goodbye_with = 0;  // likewise, before it is let go; 0: has been, or is not leaving
 
-  bool live() const { return presence == Presence::kPresent || presence == Presence::kAwaited; }
   // Waits for the others to end, or has: it will push nothing more, and nobody waits for it.
   // With a push that waits for its round it is still one of that round.
   bool done() const { return !push.whole && (ended || (pull && pull->which == kPullWhenAlone)); }
   bool replays() const { return live() && applied < replay_to; }
   // Has sent all that it has to push, and waits.
   bool only_pulls() const { return pull && pull->after <= applied; }
-  // Of the connection.
-  void cut() { connection.reset(), reading.reset(); }
-  // An incarnation that nobody has used yet.
-  void renew(std::uint64_t next_incarnation);
+  // Its connection is gone.
+  void disconnect();
+  // It has a new incarnation, `former` before.
+  void renew(std::uint64_t former);
 };
 
 class Members {
@@ -136,21 +113,17 @@ class Members {
   const std::vector<Member>& all() const { return members_; }
   Member& at(Rank worker) { return members_[static_cast<std::size_t>(worker)]; }
   const Member& at(Rank worker) const { return members_[static_cast<std::size_t>(worker)]; }
+  std::vector<MemberRow*> rows();
   bool has(Rank worker) const {
     return worker >= 0 && static_cast<std::size_t>(worker) < members_.size();
   }
 
-  int live() const;
   int training() const;  // live, and not done
-  int count(Member::Presence presence) const;
   // The smallest clock of the live members, but for `without`; nothing when there is none.
   std::optional<std::uint64_t> min_clock(Rank without = -1) const;
 
  private:
   std::vector<Member> members_;
 };
-
-// "1, 3"
-std::string ranks_text(const std::vector<Rank>& ranks);
 
 }  // namespace cohort

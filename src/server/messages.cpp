@@ -6,7 +6,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kJoinedBytes = 7 * sizeof(std::uint64_t) + 3;
+constexpr std::size_t kJoinedBytes = 5 * sizeof(std::uint64_t) + 3;
 
 bool flag_of(std::byte byte) {
   if (byte > std::byte{1}) throw PeerError("the answer to a join holds a flag that is none");
@@ -18,8 +18,8 @@ bool flag_of(std::byte byte) {
 Bytes encode(const JoinedBody& body) {
   Bytes bytes(kJoinedBytes);
   std::size_t at = 0;
-  for (const std::uint64_t value : {body.incarnation, body.lineage, body.applied, body.durable,
-                                    body.version, body.progress, body.applied_before}) {
+  for (const std::uint64_t value :
+       {body.applied, body.durable, body.version, body.progress, body.applied_before}) {
     put_u64(std::span(bytes).subspan(at), value);
     at += sizeof value;
   }
@@ -35,21 +35,14 @@ JoinedBody decode_joined(std::span<const std::byte> payload) {
                     " bytes instead of " + std::to_string(kJoinedBytes));
   }
   const auto number = [&](std::size_t index) { return get_u64(payload.subspan(8 * index)); };
-  return {.incarnation = number(0),
-          .lineage = number(1),
-          .applied = number(2),
-          .durable = number(3),
-          .version = number(4),
-          .progress = number(5),
+  return {.applied = number(0),
+          .durable = number(1),
+          .version = number(2),
+          .progress = number(3),
           .initialized = flag_of(payload[kJoinedBytes - 3]),
           .keeps_state = flag_of(payload[kJoinedBytes - 2]),
-          .applied_before = number(6),
+          .applied_before = number(4),
           .in_model_before = flag_of(payload[kJoinedBytes - 1])};
-}
-
-std::string job_text(std::span<const std::byte> join) {
-  const std::span<const std::byte> text = join.subspan(kJoinNumbers);
-  return {reinterpret_cast<const char*>(text.data()), text.size()};
 }
 
 Bytes encode_counts(std::span<const std::uint64_t> counts) {

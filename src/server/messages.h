@@ -9,18 +9,17 @@
 #include <vector>
 
 #include "core/types.h"
+#include "membership/messages.h"
 #include "network/frame.h"
 
 namespace cohort {
 
 enum class ServerFrame : FrameType {
   // Worker to server.
-  kJoin =
-      kFirstFreeType,  // incarnation: the one held, 0 for none; sequence: pushes answered, which
-                       // it can repeat; place: the one it held before it was fenced; detail: low
-                       // 32 bits of the version pulled last; payload: lineage u64 (0: none
-                       // yet), JoinKind u64, JobSpec as JSON
-  kInitialize,   // worker 0; detail: 0 parameters, 1... optimizer slots; place; payload: float32
+  // A join of MemberFrame: sequence: pushes answered, which it can repeat; detail: low 32 bits of
+  // the version pulled last; its job is a JobSpec.
+  kInitialize = kFirstWorkerType,  // worker 0; detail: 0 parameters, 1... optimizer slots; place;
+                                   // payload: float32
   kInitialized,  // sequence: updates the values have behind them (a resumed run), else 0; payload:
                  // encode_counts() of the pushes of each worker among these
   kCommitted,  // before push `sequence` is replayed; payload: the workers whose gradients made that
@@ -31,21 +30,17 @@ enum class ServerFrame : FrameType {
              // which may still be coming; detail: 0 parameters, 1... optimizer slots, or one of
              // the two constants below
   kPersist,  // the replay window is getting full: make a snapshot soon
-  kLeave,    // nothing more will be pushed; detail: LeaveKind
   // Server to worker.
-  kJoined = kFirstFreeType + 32,  // payload: JoinedBody
-  kRefused,                       // payload: why, for people; there is no use in trying again
-  kFenced,    // this incarnation has been evicted or replaced: join anew. kJoined tells what became
-              // of a push that was not answered
-  kAck,       // sequence: this push and all before are in the model; place: those up to here are
-              // also on disk; detail: staleness of the push; payload: kSync: its round's workers
+  // A joined frame: JoinedBody behind the lineage.
+  kAck = kFirstServerType,  // sequence: this push and all before are in the model; place: those up
+                            // to here are
+  // also on disk; detail: staleness of the push; payload: kSync: its round's workers
   kDropped,   // sequence: this push came too late for its round and is in no model
   kRejected,  // sequence: this push holds numbers that are not finite, and is in no model; payload:
               // why
   kDurable,   // place: pushes up to here are on disk
   kValues,  // sequence: the pull's id; place; detail: low 32 bits of the version; payload: elements
   kFinished,     // kSync: the last update has been made; pull and leave
-  kGoodbye,      // answer to kLeave, once all that was pushed is on disk where snapshots are made
   kEarlyValues,  // as kValues, of the model as it will be if the push that is still coming counts:
                  // they stand once kValues go on where they ended, and mean nothing when those
                  // begin at 0
@@ -53,22 +48,6 @@ enum class ServerFrame : FrameType {
                  // version; sequence: that version; place: updates that it counts and that were
                  // lost; detail: the first worker that is not lost; payload: encode_counts() of
                  // the pushes of each worker in the model
-};
-
-// What a worker that joins without an incarnation has with it.
-enum class JoinKind : std::uint64_t {
-  kAnew,        // nothing
-  kCheckpoint,  // where no worker is under way, the job goes back to worker 0's checkpoint
-  kGoBack,      // worker 0, which may be there already: it goes back, whoever is under way
-};
-
-inline constexpr std::size_t kJoinNumbers = 2 * sizeof(std::uint64_t);  // before the JobSpec
-
-// How a worker's part in the job ended.
-enum class LeaveKind : std::uint32_t {
-  kDone,
-  kInterrupted,  // by the user: it may go on from its checkpoint
-  kFailed,
 };
 
 // Elements travel in pieces of so many bytes where the connection does not know better.
@@ -85,8 +64,6 @@ inline bool names_parameters(std::uint32_t which) {
 }
 
 struct JoinedBody {
-  std::uint64_t incarnation = 0;
-  std::uint64_t lineage = 0;   // of the state; another after a restart without its state
   std::uint64_t applied = 0;   // pushes of this incarnation that have been answered
   std::uint64_t durable = 0;   // of these, on disk
   std::uint64_t version = 0;   // updates behind the model
@@ -103,9 +80,6 @@ struct JoinedBody {
 Bytes encode(const JoinedBody& body);
 // Throws PeerError.
 JoinedBody decode_joined(std::span<const std::byte> payload);
-
-// The JobSpec of a kJoin.
-std::string job_text(std::span<const std::byte> join);
 
 // Numbers, eight bytes each.
 Bytes encode_counts(std::span<const std::uint64_t> counts);

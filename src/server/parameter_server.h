@@ -32,14 +32,13 @@
 
 #include "core/clock.h"
 #include "core/types.h"
+#include "membership/roster.h"
 #include "network/frame.h"
 #include "network/link.h"
 #include "server/job_spec.h"
 #include "server/messages.h"
 
 namespace cohort {
-
-using ConnectionId = std::uint64_t;
 
 // All that survives a crash, at one moment. Made by the server, kept by its ports.
 struct ServerSnapshot {
@@ -75,42 +74,29 @@ class ServerPorts {
   virtual void persist(ServerSnapshot snapshot) = 0;
 };
 
-struct ServerOptions {
+// evict_unconnected goes for evictions too where others wait for the slowest (kBounded). What was
+// pushed since the snapshot is lost with workers that do not come back within return_within.
+struct ServerOptions : MembershipOptions {
   std::string told = {};  // settings that every worker's job must have; see differences_from_told()
   int server = 0;
   bool keeps_state = false;  // snapshots are wanted
-  std::chrono::nanoseconds evict_after = std::chrono::milliseconds(2500);
-  // With a connection that ended, so soon where others wait for the slowest (kBounded), or another
-  // process waits for the place.
-  std::chrono::nanoseconds evict_unconnected = std::chrono::milliseconds(500);
-  // How long members are waited for after a restart. Longer than a worker takes to notice that the
-  // server had gone without a word: what it pushed since the snapshot is lost otherwise.
-  std::chrono::nanoseconds return_within = std::chrono::seconds(5);
   // kSync: so long no round is made after a worker was interrupted: the others have most likely got
   // the same signal, and a round of those who get it last would be of fewer gradients.
   std::chrono::nanoseconds interruption_grace = std::chrono::seconds(2);
   std::chrono::nanoseconds snapshot_every = std::chrono::seconds(5);
-  // Without any worker: so long those are waited for that have not come, were lost or interrupted.
-  std::chrono::nanoseconds idle_exit = std::chrono::minutes(10);
-  // How long worker 0, when it is done, waits for one that has never joined; and a server that was
-  // started again, for workers of a job that had ended.
-  std::chrono::nanoseconds late_start = std::chrono::seconds(30);
   // Elements of an update that are computed, and sent, at a time while its gradients come in.
   std::size_t speculation_stretch = kPieceBytes / sizeof(float);
-  Seed seed = 0;                                     // for the lineage: another at every start
-  std::function<void(const std::string&)> log = {};  // a line for people; must not call back
+  Seed seed = 0;  // for the lineage: another at every start
 };
 
 // Counted since the beginning of the job, crashes included.
-struct ServerCounters {
+struct ServerCounters : MembershipCounters {
   std::uint64_t updates = 0;      // made to the model
   std::uint64_t speculative = 0;  // of these, computed while their gradients came in
   std::uint64_t pushes = 0;       // that are in the model
   std::uint64_t duplicates = 0;   // that were in it already
   std::uint64_t dropped = 0;      // too late for their round
   std::uint64_t rejected = 0;     // not finite
-  std::uint64_t fenced = 0;       // frames of old incarnations
-  std::uint64_t evictions = 0;
   // Acknowledged, not durable when the server died, and not repeated, as far as somebody came who
   // knew: kSync: the other workers of their rounds; else others who had pulled a version that they
   // had made, or their own worker, when it came too late (pushes that had been refused included).
@@ -118,7 +104,6 @@ struct ServerCounters {
   // Workers that did not come back after a restart, of which nobody knows whether they had pushed
   // anything since the snapshot.
   std::uint64_t unaccounted = 0;
-  std::uint64_t persist_failures = 0;
   std::map<std::uint64_t, std::uint64_t> staleness = {};  // of pushes: how many had which
 };
 

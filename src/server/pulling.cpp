@@ -23,7 +23,7 @@ void ParameterServer::State::on_pull(Member& member, const FrameHeader& header) 
   member.pull = WaitingPull{.id = header.sequence,
                             .which = header.detail,
                             .after = header.place,
-                            .since = now,
+                            .since = roster.now(),
                             .early = 0,
                             .stands_at = {}};
   if (may_read(member)) {
@@ -54,7 +54,7 @@ bool ParameterServer::State::others_may_push(const Member& member) const {
   for (const Member& other : members->all()) {
     if (other.worker == member.worker || other.done()) continue;
     if (other.live() || other.presence == Member::Presence::kJoining) return true;
-    const bool late = now - member.pull->since < options.late_start;
+    const bool late = roster.now() - member.pull->since < options.late_start;
     if (other.presence == Member::Presence::kNever && late) return true;
   }
   return false;

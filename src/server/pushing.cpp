@@ -65,7 +65,7 @@ void ParameterServer::State::on_push(Member& member, const FrameHeader& header,
                              std::to_string(push.arrived) + " elements of the next are here");
   }
   member.ended = false;
-  member.replayed_at = now;
+  member.replayed_at = roster.now();
   if (push.arrived == 0) {
     push.sequence = header.sequence;
     push.detail = header.detail;
@@ -153,8 +153,8 @@ void ParameterServer::State::answer(Member& member, PushAnswer given) {
   ++member.clock;
   member.answer = std::move(given);
   member.push.clear();
-  member.replayed_at = now;
-  changed = true;
+  member.replayed_at = roster.now();
+  snapshots.changes();
   send_answer(member);
 }
 
@@ -187,14 +187,14 @@ void ParameterServer::State::on_committed(Member& member, const FrameHeader& hea
       member.presence != Presence::kPresent) {
     throw broken(member, "announced push " + std::to_string(header.sequence) + " out of turn");
   }
-  member.replayed_at = now;
+  member.replayed_at = roster.now();
   if (workers.empty()) {
     ++counters.dropped;
     ++member.clock;
     member.applied = header.sequence;
     member.answer = {
         .kind = PushAnswer::Kind::kDropped, .staleness = 0, .workers = {}, .reason = {}};
-    changed = true;
+    snapshots.changes();
     examine_rounds();
     return;
   }
@@ -209,7 +209,7 @@ void ParameterServer::State::on_committed(Member& member, const FrameHeader& hea
 
 void ParameterServer::State::examine_rounds() {
   if (!initialized || spec->mode != ServerMode::kSync) return;
-  if (rounds_from && now < *rounds_from && !recovering) return;
+  if (rounds_from && roster.now() < *rounds_from && !recovering) return;
   while (!finished_training()) {
     const RoundDecision decision =
         recovering ? next_recovered_round(*members, model->version()) : next_round(*members, *spec);
@@ -304,7 +304,7 @@ void ParameterServer::State::skip_to(std::uint64_t version) {
   ports.version_changes();
   skipped += version - model->version();
   model->set_version(version);
-  changed = true;
+  snapshots.changes();
 }
 
 }  // namespace cohort

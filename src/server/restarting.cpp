@@ -22,58 +22,53 @@ constexpr std::chrono::seconds kPatience{10};
 
 }  // namespace
 
-void ParameterServer::State::hold_restart(ConnectionId connection, const FrameHeader& header,
-                                          std::span<const std::byte> payload) {
-  Connection& own = connections.at(connection);
+void ParameterServer::State::hold_restart(ConnectionId connection, Rank worker,
+                                          const FrameHeader& header, JoinRequest request) {
   JobSpec given;  // the job would be gone before join() looks at it
-  const std::string wrong = objection(own.worker, job_text(payload), given);
-  if (!wrong.empty()) return refuse(connection, wrong);
-  own.restart = Restart{.header = header,
-                        .payload = {payload.begin(), payload.end()},
-                        .since = now,
-                        .other_job = !differences(*spec, given).empty()};
+  const std::string wrong = objection(worker, request.job, given);
+  if (!wrong.empty()) return roster.refuse(connection, wrong);
+  restarts[connection] = {.worker = worker,
+                          .header = header,
+                          .request = std::move(request),
+                          .since = roster.now(),
+                          .other_job = !differences(*spec, given).empty()};
   examine_restart();
-  if (!connections.contains(connection) || !own.restart) return;
-  log("worker " + std::to_string(own.worker) +
-      " comes with a checkpoint; waiting to see whether all workers begin again");
+  if (restarts.count(connection) == 0) return;
+  log(named(worker) + " comes with a checkpoint; waiting to see whether all workers begin again");
 }
 
 // Of several servers some have gone back, and this one has not.
-void ParameterServer::State::go_back(ConnectionId connection, const FrameHeader& header,
-                                     std::span<const std::byte> payload) {
-  Connection& own = connections.at(connection);
-  if (own.worker != 0 || header.incarnation != 0 || get_u64(payload) != 0) {
-    throw PeerError("worker " + std::to_string(own.worker) +
+void ParameterServer::State::go_back(ConnectionId connection, Rank worker,
+                                     const FrameHeader& header, const JoinRequest& request) {
+  if (worker != 0 || header.incarnation != 0 || request.lineage != 0) {
+    throw PeerError(named(worker) +
                     " asked the job to go back, which is for worker 0 to ask as it begins");
   }
   JobSpec given;
-  const std::string wrong = objection(own.worker, job_text(payload), given);
-  if (!wrong.empty()) return refuse(connection, wrong);
+  const std::string wrong = objection(worker, request.job, given);
+  if (!wrong.empty()) return roster.refuse(connection, wrong);
   // Else it has, and the answer was lost with the connection.
-  const bool ahead = own.joined || initialized || initialization.whole;
-  own.joined = false;
-  if (spec && ahead) forget_job();
-  join(connection, header, payload);
+  const bool was_joined = roster.connections().at(connection).joined;
+  roster.let_ask_again(connection);
+  if (spec && (was_joined || initialized || initialization.whole)) forget_job();
+  join(connection, worker, header, request);
 }
 
 // Whether members that have not come with a checkpoint, or not by these connections, are under way,
 // may still be, or are not.
-ParameterServer::State::UnderWay ParameterServer::State::under_way(
-    const std::vector<ConnectionId>& held) const {
+ParameterServer::State::UnderWay ParameterServer::State::under_way() const {
   std::vector<Rank> restarting;
-  Deadline first = now;
+  Deadline first = roster.now();
   bool other_job = false;
-  for (const ConnectionId id : held) {
-    const Connection& connection = connections.at(id);
-    restarting.push_back(connection.worker);
-    first = std::min(first, connection.restart->since);
-    other_job = other_job || connection.restart->other_job;
+  for (const auto& [id, restart] : restarts) {
+    restarting.push_back(restart.worker);
+    first = std::min(first, restart.since);
+    other_job = other_job || restart.other_job;
   }
   auto found = UnderWay::kNo;
   for (const Member& member : members->all()) {
-    const bool there = member.live() || member.presence == Presence::kJoining;
     // Of a worker that comes it is another process, and the join decides between them.
-    if (there && member.connection) return UnderWay::kYes;
+    if (member.expected() && member.connection) return UnderWay::kYes;
     if (std::find(restarting.begin(), restarting.end(), member.worker) != restarting.end())
       continue;
     if (member.presence == Presence::kLeft && member.leave == LeaveKind::kDone) {
@@ -82,11 +77,13 @@ ParameterServer::State::UnderWay ParameterServer::State::under_way(
       // surely so.
       if (member.left_here) return UnderWay::kYes;
       if (other_job) continue;
-      if (now - first >= kPatience) return UnderWay::kYes;
+      if (roster.now() - first >= kPatience) return UnderWay::kYes;
       found = UnderWay::kPerhaps;
     }
     const bool may_wake = member.presence == Presence::kEvicted;
-    if (there || (may_wake && now - member.last_heard < kPatience)) found = UnderWay::kPerhaps;
+    if (member.expected() || (may_wake && roster.now() - member.last_heard < kPatience)) {
+      found = UnderWay::kPerhaps;
+    }
   }
   return found;
 }
@@ -97,33 +94,31 @@ bool ParameterServer::State::gone_on_without_first() const {
 }
 
 void ParameterServer::State::examine_restart() {
-  std::vector<ConnectionId> held;
-  for (const auto& [id, connection] : connections) {
-    if (connection.restart) held.push_back(id);
-  }
-  if (held.empty()) return;
-  const UnderWay others = members ? under_way(held) : UnderWay::kYes;
+  if (restarts.empty()) return;
+  const UnderWay others = members ? under_way() : UnderWay::kYes;
   if (others == UnderWay::kPerhaps) return;
   if (others == UnderWay::kNo) {
     // A process that is stopped, or dead, takes nobody's job back.
-    const bool first_came = std::any_of(held.begin(), held.end(), [&](ConnectionId id) {
-      const Connection& connection = connections.at(id);
-      return connection.worker == 0 && now - connection.last_heard <= options.evict_after / 2;
+    const bool first_came = std::any_of(restarts.begin(), restarts.end(), [&](const auto& each) {
+      const Deadline heard = roster.connections().at(each.first).last_heard;
+      return each.second.worker == 0 && roster.now() - heard <= options.evict_after / 2;
     });
     // Without worker 0 there is no saying what of several servers is of one moment.
     if (!first_came && !gone_on_without_first()) return;
     if (first_came) forget_job();
   }
   // Worker 0 first: its settings are the job's. Of a worker that has connected again, the latest.
+  std::vector<ConnectionId> held;
+  for (const auto& [id, restart] : restarts) held.push_back(id);
   std::sort(held.begin(), held.end(), [&](ConnectionId a, ConnectionId b) {
-    return std::pair(connections.at(a).worker, b) < std::pair(connections.at(b).worker, a);
+    return std::pair(restarts.at(a).worker, b) < std::pair(restarts.at(b).worker, a);
   });
   for (const ConnectionId id : held) {
-    const auto found = connections.find(id);
-    if (found == connections.end() || !found->second.restart) continue;
-    const Restart restart = std::move(*found->second.restart);
-    found->second.restart.reset();
-    join(id, restart.header, restart.payload);
+    const auto found = restarts.find(id);
+    if (found == restarts.end()) continue;
+    const Restart restart = std::move(found->second);
+    restarts.erase(found);
+    join(id, restart.worker, restart.header, restart.request);
   }
 }
 
@@ -131,11 +126,7 @@ void ParameterServer::State::examine_restart() {
 void ParameterServer::State::forget_job() {
   log("the job begins again: it goes back from update " + std::to_string(model->version()) +
       " to worker 0's checkpoint");
-  std::vector<ConnectionId> others;
-  for (const auto& [id, connection] : connections) {
-    if (connection.joined || connection.held_since) others.push_back(id);
-  }
-  for (const ConnectionId id : others) forget(id, "the job begins again");
+  roster.close("the job begins again");
   memory_changes(model->parameters());
   for (const std::span<const float> memory : model->second_copy()) memory_changes(memory);
   incarnations.resize(std::max(incarnations.size(), members->all().size()));
@@ -155,12 +146,10 @@ void ParameterServer::State::forget_job() {
   first_gone_at.reset();
   loss.reset();
   inferred_lost = 0;
-  persisting.reset();
-  snapshot_wanted = changed = false;
+  snapshots.forget();
   skipped = 0;
   counters.updates = counters.pushes = counters.speculative = counters.unaccounted = 0;
   counters.staleness.clear();
-  stay();
 }
 
 }  // namespace cohort

@@ -12,13 +12,14 @@
 // PeerError and leaves this as it was, but for the connection, which the caller then ends.
 #pragma once
 
-#include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "membership/roster.h"
+#include "membership/snapshot_schedule.h"
 #include "server/members.h"
 #include "server/model_state.h"
 #include "server/parameter_server.h"
@@ -26,33 +27,20 @@
 
 namespace cohort {
 
-struct ParameterServer::State {
-  // The join of a worker that comes with a checkpoint.
+struct ParameterServer::State final : RosterOwner {
+  // The join of a worker that comes with a checkpoint, while it waits for what becomes of the job.
   struct Restart {
+    Rank worker = 0;
     FrameHeader header = {};
-    Bytes payload = {};
+    JoinRequest request = {};
     Deadline since = {};
     bool other_job = false;  // than the server has: it was resumed with other settings
   };
 
-  struct Connection {
-    Rank worker = 0;
-    bool joined = false;
-    // Asks for a new incarnation while another connection of that worker seems to be alive.
-    std::optional<Deadline> held_since = {};
-    std::uint64_t held_before = 0;  // the incarnation of its process before it was fenced
-    Deadline last_heard = {};
-    std::optional<Restart> restart = {};  // while it waits for what becomes of the job
-  };
-
-  // A snapshot that is being written.
+  // What a snapshot that is being written holds of a member.
   struct Persisting {
-    std::uint64_t id = 0;
-    struct Row {
-      std::uint64_t incarnation = 0;
-      std::uint64_t applied = 0;
-    };
-    std::vector<Row> rows;
+    std::uint64_t incarnation = 0;
+    std::uint64_t applied = 0;
   };
 
   // An update that is computed ahead of time, in the model's second copy.
@@ -85,40 +73,43 @@ struct ParameterServer::State {
   };
 
   State(const ServerOptions& given, ServerPorts& given_ports)
-      : options(given), ports(given_ports) {}
+      : options(given),
+        ports(given_ports),
+        roster(given, {.conversation = Conversation::kParameters}, *this, counters) {}
 
   // Beginning, in parameter_server.cpp.
-  void note_time(Deadline now);
   void log(const std::string& line) const {
     if (options.log) options.log(line);
   }
-  Member* member_of(ConnectionId connection, const FrameHeader& header);
   void dispatch(ConnectionId connection, const FrameHeader& header,
                 std::span<const std::byte> payload);
   void send(const Member& member, ServerFrame type, FrameHeader header = {},
             std::span<const std::byte> payload = {}, Kept kept = Kept::kCopy);
-  void forget(ConnectionId connection, const std::string& reason);
+
+  // RosterOwner, likewise.
+  void send_frame(ConnectionId to, const FrameHeader& header,
+                  std::span<const std::byte> payload) override;
+  void close_connection(ConnectionId connection, const std::string& reason) override;
+  void disconnected(MemberRow& row) override { members->at(row.worker).disconnect(); }
+  void incarnation_ends(MemberRow& row) override;  // in losses.cpp
+  std::uint64_t joining(MemberRow& row, std::uint64_t former) override;
+  void joined(MemberRow& row) override;
+  void evicted(MemberRow& row) override;
   bool finished_training() const;
 
   // joining.cpp
   void on_join(ConnectionId connection, const FrameHeader& header,
                std::span<const std::byte> payload);
-  void join(ConnectionId connection, const FrameHeader& header, std::span<const std::byte> payload);
+  void join(ConnectionId connection, Rank worker, const FrameHeader& header,
+            const JoinRequest& request);
   std::string objection(Rank worker, const std::string& text, JobSpec& given) const;
   bool accept_spec(ConnectionId connection, Rank worker, const std::string& text);
   std::string lost_state_text() const;
-  void refuse(ConnectionId connection, const std::string& why);
   void count_lost(Member& member, const FrameHeader& join);
   void comes_back(const Member& member, const FrameHeader& join);
-  void does_not_repeat(Member& member);
   void name_unaccounted(const std::vector<Rank>& workers);
   void examine_losses();
   void return_with(ConnectionId connection, Member& member, const FrameHeader& header);
-  void join_anew(ConnectionId connection, Member& member);
-  void hold_or_join(ConnectionId connection, Member& member);
-  void examine_held();
-  void stay();  // though it was about to end
-  void activate(Member& member);
   void send_joined(const Member& member);
   std::span<float> initial_place(const Member& member, const FrameHeader& header,
                                  std::size_t bytes);
@@ -129,13 +120,13 @@ struct ParameterServer::State {
 
   // restarting.cpp
   enum class UnderWay { kNo, kPerhaps, kYes };
-  void hold_restart(ConnectionId connection, const FrameHeader& header,
-                    std::span<const std::byte> payload);
-  UnderWay under_way(const std::vector<ConnectionId>& held) const;
+  void hold_restart(ConnectionId connection, Rank worker, const FrameHeader& header,
+                    JoinRequest request);
+  UnderWay under_way() const;
   bool gone_on_without_first() const;
   void examine_restart();
-  void go_back(ConnectionId connection, const FrameHeader& header,
-               std::span<const std::byte> payload);
+  void go_back(ConnectionId connection, Rank worker, const FrameHeader& header,
+               const JoinRequest& request);
   void forget_job();
 
   // pushing.cpp
@@ -185,36 +176,31 @@ struct ParameterServer::State {
   bool adopt_speculation(const std::vector<Rank>& ranks);
 
   // keeping.cpp
-  std::uint64_t request_snapshot();  // the id of the one that will hold what is now
-  void make_snapshot();
+  std::uint64_t request_snapshot() { return snapshots.request(roster.now()); }
+  void make_snapshot(std::uint64_t id);
   std::string state_text() const;
   void restore(const ServerSnapshot& snapshot);
-  void move_watermarks(const Persisting& written);
+  void move_watermarks(const std::vector<Persisting>& written);
 
   // leaving.cpp
   void on_leave(Member& member, const FrameHeader& header);
   void finish_leave(Member& member);
-  void evict(Member& member, const std::string& why);
-  void evict_silent();
-  bool somebody_there() const;
-  std::string reason_to_end();  // empty: none yet
+  void evict_who_holds_up();
+  std::string lost_text() const;
   void examine_end();
-  bool all_left(std::initializer_list<LeaveKind> how) const;
-  bool all_done() const;
-  std::string endings() const;
   std::string text() const;
 
   const ServerOptions options;
   ServerPorts& ports;
-  Deadline now = {};
-  std::optional<Deadline> started = {};
+  ServerCounters counters;
+  Roster roster;
+  SnapshotSchedule snapshots{[this](std::uint64_t id) { make_snapshot(id); }};
 
   std::unique_ptr<JobSpec> spec;
   std::string spec_text;  // as its workers send it
   std::optional<ModelState> model;
   std::optional<Members> members;
-  std::unordered_map<ConnectionId, Connection> connections;
-  ServerCounters counters;
+  std::map<ConnectionId, Restart> restarts;
   std::uint64_t lineage = 0;
   bool fell_back = false;                   // to a snapshot that is not the newest
   bool gone_back = false;                   // to worker 0's checkpoint
@@ -232,19 +218,8 @@ struct ParameterServer::State {
   bool no_speculation = false;   // for want of memory
   AlignedVector<float> stretch;  // a sum of some of its gradients
 
-  std::uint64_t snapshot_id = 0;  // of the last one made
-  std::optional<Persisting> persisting;
-  bool snapshot_wanted = false;
-  bool changed = false;  // since the last snapshot was made
-  Deadline last_snapshot = {};
-  std::optional<Deadline> retry_at = {};
-
+  std::vector<Persisting> persisting;        // by rank
   std::optional<Deadline> rounds_from = {};  // no round before
-  bool welcomed = false;                     // somebody has joined since this server started
-  std::optional<Deadline> gone_since = {};   // some have left and nobody is there
-  std::optional<Deadline> idle_since = {};   // without any connection
-  std::optional<std::string> ending = {};    // the reason, while the last snapshot is written
-  std::optional<std::string> finished = {};
 };
 
 }  // namespace cohort

@@ -9,38 +9,29 @@
 #include "server/wire_format.h"
 
 namespace cohort {
-namespace {
-
-Bytes job_bytes(const JobSpec& spec) {
-  const std::string text = to_json(spec).dump();
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
-
-}  // namespace
 
 ShardClient::State::State(const ClientOptions& given, ClientPorts& given_ports)
-    : options(given), ports(given_ports), job(job_bytes(given.spec)) {}
+    : options(given),
+      ports(given_ports),
+      member(Conversation::kParameters, "server " + std::to_string(given.spec.server),
+             to_json(given.spec).dump(),
+             [this](const FrameHeader& header, std::span<const std::byte> payload) {
+               ports.send(header, payload, Kept::kCopy);
+             }) {}
 
 void ShardClient::State::send(ServerFrame type, FrameHeader header,
                               std::span<const std::byte> payload, Kept kept) {
   header.type = static_cast<FrameType>(type);
   header.length = static_cast<std::uint32_t>(payload.size());
-  header.incarnation = incarnation;
+  header.incarnation = member.incarnation();
   ports.send(header, payload, kept);
 }
 
 void ShardClient::State::send_join() {
-  Bytes payload(2 * sizeof(std::uint64_t));
-  put_u64(payload, lineage);
-  const JoinKind kind = going_back ? JoinKind::kGoBack : options.join;
-  put_u64(std::span(payload).subspan(sizeof lineage), static_cast<std::uint64_t>(kind));
-  payload.insert(payload.end(), job.begin(), job.end());
   FrameHeader header;
   header.sequence = answered;
-  header.place = fenced;
   header.detail = low_bits(version);
-  send(ServerFrame::kJoin, header, payload);
+  member.ask(going_back ? JoinKind::kGoBack : options.join, header);
 }
 
 void ShardClient::State::send_vector(std::uint32_t which, const ArenaView<const float>& values) {
@@ -95,7 +86,7 @@ void ShardClient::State::send_replay(const ReplayWindow::Entry& entry) {
 }
 
 void ShardClient::State::pump() {
-  if (!connected || !joined) return;
+  if (!member.joined()) return;
   if (initial.given && !initial_sent && !body.initialized) send_initial();
   if (!pump_replay()) return;
   // Ahead of the push, unless the server has that already: it would answer the pull first; or is
@@ -104,12 +95,7 @@ void ShardClient::State::pump() {
   if (ahead && ports.both_ways()) ask_for_values(true);
   if (!pump_push()) return;
   ask_for_values(false);
-  if (leaving && !leave_sent && !push_open() && !pull.wanted) {
-    leave_sent = true;
-    FrameHeader header;
-    header.detail = static_cast<std::uint32_t>(*leaving);
-    send(ServerFrame::kLeave, header);
-  }
+  if (!push_open() && !pull.wanted) member.send_leave();
 }
 
 void ShardClient::State::ask_for_values(bool ahead) {
@@ -122,7 +108,7 @@ void ShardClient::State::ask_for_values(bool ahead) {
   header.detail = pull.which;
   if (!ahead) return send(ServerFrame::kPull, header);
   header.type = static_cast<FrameType>(ServerFrame::kPull);
-  header.incarnation = incarnation;
+  header.incarnation = member.incarnation();
   ports.send_ahead(header);
 }
 
@@ -192,10 +178,9 @@ void ShardClient::go_back() {
   State& state = *state_;
   COHORT_CHECK(state.options.worker == 0 && state.sequence == 0, "worker 0 that has not begun");
   state.going_back = true;
-  state.joined = false;
-  state.lineage = state.incarnation = state.fenced = 0;
+  state.member.start_over();
   state.body = {};
-  if (state.connected) state.send_join();
+  state.send_join();
 }
 
 void ShardClient::begin_push(const ArenaView<const float>& gradients) {
@@ -251,34 +236,32 @@ void ShardClient::pull(const ArenaView<float>& into, std::uint32_t which) {
 }
 
 void ShardClient::leave(LeaveKind how) {
-  state_->leaving = how;
+  state_->member.leave(how);
   state_->pump();
 }
 
-const std::optional<std::string>& ShardClient::refused() const { return state_->refused; }
-bool ShardClient::joined() const { return state_->connected && state_->joined; }
 bool ShardClient::needs_values() const {
-  return joined() && !state_->body.initialized && !state_->initial.given;
+  return state_->member.joined() && !state_->body.initialized && !state_->initial.given;
 }
 const JoinedBody& ShardClient::joined_body() const { return state_->body; }
+const MembershipClient& ShardClient::membership() const { return state_->member; }
 bool ShardClient::pulled() const { return !state_->pull.wanted; }
 std::uint64_t ShardClient::version() const { return state_->version; }
 bool ShardClient::finished() const { return state_->finished; }
 const ModelProgress& ShardClient::progress() const { return state_->progress; }
-bool ShardClient::left() const { return state_->left; }
 std::size_t ShardClient::window() const { return state_->window.bytes(); }
-std::uint64_t ShardClient::rejoined() const { return state_->rejoined; }
 
 std::string ShardClient::waits_for() const {
   const State& state = *state_;
   const std::string server = "server " + std::to_string(state.options.spec.server);
-  if (state.refused) return "nothing: " + *state.refused;
-  if (!state.connected) return "a connection to " + server;
-  if (!state.joined && state.options.join == JoinKind::kCheckpoint && state.lineage == 0 &&
+  const MembershipClient& member = state.member;
+  if (member.refused()) return "nothing: " + *member.refused();
+  if (!member.connected()) return "a connection to " + server;
+  if (!member.joined() && state.options.join == JoinKind::kCheckpoint && member.lineage() == 0 &&
       state.options.worker != 0) {
     return "being let in by " + server + ", or worker 0 with its checkpoint";
   }
-  if (!state.joined) return "being let in by " + server;
+  if (!member.joined()) return "being let in by " + server;
   if (state.repeat) return server + " to take again what it had before its restart";
   if (state.push_open() && state.push.final < state.options.spec.size) return "its own gradients";
   if (state.push_open() && !state.push.whole) return server + " to write its state to disk";
@@ -294,7 +277,7 @@ std::string ShardClient::waits_for() const {
     return "the slowest worker, or the values of " + server;
   }
   if (state.pull.wanted) return "the values of " + server;
-  if (state.leaving && !state.left) return "the farewell of " + server;
+  if (member.leaving() && !member.left()) return "the farewell of " + server;
   return "nothing";
 }
 

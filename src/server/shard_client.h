@@ -27,6 +27,7 @@
 
 #include "core/clock.h"
 #include "core/types.h"
+#include "membership/conversation_client.h"
 #include "network/frame.h"
 #include "network/link.h"
 #include "server/arena_view.h"
@@ -72,24 +73,23 @@ struct PushOutcome {
   std::string reason = {};  // of a rejection
 };
 
-class ShardClient {
+class ShardClient final : public ConversationClient {
  public:
   // `ports` outlives the client.
   ShardClient(const ClientOptions& options, ClientPorts& ports);
-  ~ShardClient();
+  ~ShardClient() override;
   ShardClient(const ShardClient&) = delete;
   ShardClient& operator=(const ShardClient&) = delete;
 
-  void on_connected(Deadline now);
-  std::optional<std::span<std::byte>> place_for(const FrameHeader& header);
-  // Throws PeerError when the server breaks the protocol: the owner then drops the connection.
-  void on_frame(const FrameHeader& header, std::span<const std::byte> payload, Deadline now);
-  void on_lost(Deadline now);
+  // ConversationClient.
+  void on_connected(Deadline now) override;
+  std::optional<std::span<std::byte>> place_for(const FrameHeader& header) override;
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload,
+                Deadline now) override;
+  void on_lost(Deadline now) override;
+  const MembershipClient& membership() const override;
+  std::string waits_for() const override;
 
-  // The server will not have this worker, or has lost its state: why. There is no use in going on.
-  const std::optional<std::string>& refused() const;
-
-  bool joined() const;        // and connected
   bool needs_values() const;  // joined, and nobody has brought the initial values yet
   const JoinedBody& joined_body() const;
 
@@ -124,12 +124,8 @@ class ShardClient {
   const ModelProgress& progress() const;
 
   void leave(LeaveKind how = LeaveKind::kDone);
-  bool left() const;
 
-  std::size_t window() const;      // bytes kept for a replay
-  std::uint64_t rejoined() const;  // how often a new incarnation had to be asked for
-  // What it waits for, for messages: "its turn in round 12", "the initial values of worker 0".
-  std::string waits_for() const;
+  std::size_t window() const;  // bytes kept for a replay
 
  private:
   struct State;

@@ -59,8 +59,8 @@ class ParameterClient::Implementation {
 
   std::uint64_t start(const ModelProgress& behind, Deadline deadline) {
     demand([=, this] { for_each([=](ShardChannel& channel) { channel.connect(deadline); }); },
-           [](ShardChannel& channel) { return channel.client().joined(); }, deadline, "joining",
-           kNoTime);
+           [](ShardChannel& channel) { return channel.client().membership().joined(); }, deadline,
+           "joining", kNoTime);
     if (options_.worker == 0) make_servers_agree(behind, deadline);
     demand(
         [=, this] {

@@ -19,6 +19,7 @@
 #include "core/clock.h"
 #include "core/stoppable_wait.h"
 #include "core/types.h"
+#include "membership/worker_channel.h"
 #include "network/address.h"
 #include "network/credentials.h"
 #include "network/identity.h"
@@ -29,21 +30,12 @@
 
 namespace cohort {
 
-struct ParameterClientOptions {
-  std::vector<Address> servers;
-  JobId job = {};
-  Rank worker = 0;
-  Credentials credentials = {};
-  std::string runtime_folder = {};  // network/connector.h
-  bool shared_memory = true;
-  LinkOptions links = {};
+struct ParameterClientOptions : WorkerOptions {
+  std::vector<Address> servers = {};
   Layout layout = {};               // of the two arenas
   std::vector<JobSpec> specs = {};  // one for each server
   JoinKind join = JoinKind::kAnew;
   std::size_t window_bytes = std::size_t{256} << 20;
-  std::chrono::nanoseconds patience = std::chrono::seconds(60);  // with a server that is gone
-  std::function<void(const std::string&)> note = {};             // a line for people; any thread
-  StopFlag stop = nullptr;  // ends every wait below with an InterruptedError
 };
 
 struct StepOutcome {

@@ -1,61 +1,26 @@
 #include "serving/shard_channel.h"
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <utility>
-
-#include "core/error.h"
 
 namespace cohort {
 
 ShardChannel::ShardChannel(boost::asio::io_context& io, const ParameterClientOptions& options,
                            int server, const ClientArenas& arenas, std::function<void()> changed)
-    : io_(io),
+    : WorkerChannel(io, options, server, options.servers[static_cast<std::size_t>(server)],
+                    "server " + std::to_string(server), std::move(changed)),
       options_(options),
       server_(server),
       arenas_(arenas),
-      changed_(std::move(changed)),
       blocks_(options.layout.of_server(server)),
       size_(options.layout.sizes[static_cast<std::size_t>(server)]),
       client_({options.worker, options.specs[static_cast<std::size_t>(server)], options.join,
                options.window_bytes},
-              *this) {}
-
-ShardChannel::~ShardChannel() = default;
-
-void ShardChannel::connect(Deadline deadline) {
-  const auto server = static_cast<std::size_t>(server_);
-  connector_ = cohort::connect(
-      io_,
-      {.address = options_.servers[server],
-       .self = {options_.job, Role::kWorker, options_.worker},
-       .peer = {options_.job, Role::kServer, server_},
-       .credentials = options_.credentials,
-       .links = options_.links,
-       .runtime_folder = options_.runtime_folder,
-       .shared_memory = options_.shared_memory,
-       .returning = pause_.returning(),
-       .first_pause = pause_.next(Clock::now())},
-      deadline, [this](std::unique_ptr<Link> link) { connected(std::move(link)); },
-      [this](const ConnectFailure& failure) { not_connected(failure); });
+              *this) {
+  serve(client_);
 }
 
-void ShardChannel::connected(std::unique_ptr<Link> link) {
-  pause_.linked(Clock::now());
-  link_ = std::move(link);
-  link_->set_handler(*this);
-  client_.on_connected(Clock::now());
-  changed_();
-}
-
-void ShardChannel::not_connected(const ConnectFailure& failure) {
-  const std::string text = "worker " + std::to_string(options_.worker) + ": " + failure.reason;
-  failure_ = failure.kind == ConnectFailure::Kind::kRefused
-                 ? std::make_exception_ptr(ConfigError(text))
-                 : std::make_exception_ptr(PeerError(text));
-  changed_();
-}
+ShardChannel::~ShardChannel() { drop_link(); }
 
 // The server's part of one of the worker's vectors.
 template <class T>
@@ -141,60 +106,18 @@ void ShardChannel::add_to(StepOutcome& outcome) const {
   outcome.reason = push->reason;
 }
 
-std::string ShardChannel::text() const {
-  std::string text = "server " + std::to_string(server_) + " at " +
-                     options_.servers[static_cast<std::size_t>(server_)].text();
-  if (link_) return text + " (" + client_.waits_for() + ")";
-  return text + " (not connected" + (connector_ ? ": " + connector_->obstacle() : "") + ")";
-}
-
 void ShardChannel::send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) {
-  if (link_) link_->send(header, payload, kept);
+  if (link()) link()->send(header, payload, kept);
 }
 
 void ShardChannel::send_ahead(const FrameHeader& header) {
-  if (link_) link_->send_ahead(header);
+  if (link()) link()->send_ahead(header);
 }
 
-std::size_t ShardChannel::piece_bytes() const { return link_ ? link_->piece_bytes() : kPieceBytes; }
-
-bool ShardChannel::both_ways() const { return link_ && !link_->local(); }
-
-std::optional<std::span<std::byte>> ShardChannel::place_for(Link&, const FrameHeader& header) {
-  return client_.place_for(header);
+std::size_t ShardChannel::piece_bytes() const {
+  return link() ? link()->piece_bytes() : kPieceBytes;
 }
 
-void ShardChannel::frame_arrived(Link&, const FrameHeader& header,
-                                 std::span<const std::byte> payload) {
-  client_.on_frame(header, payload, Clock::now());
-  if (const auto& refused = client_.refused(); refused && !failure_) {
-    failure_ = std::make_exception_ptr(
-        ConfigError("server " + std::to_string(server_) + " will not have worker " +
-                    std::to_string(options_.worker) + ": " + *refused));
-  }
-  if (client_.rejoined() > rejoined_) {
-    rejoined_ = client_.rejoined();
-    options_.note("worker " + std::to_string(options_.worker) + " was given up by server " +
-                  std::to_string(server_) + " meanwhile, and has joined again");
-  }
-  if (client_.left()) link_->close_after_sending();
-  changed_();
-}
-
-void ShardChannel::link_lost(Link&, const std::string& reason) {
-  client_.on_lost(Clock::now());
-  if (client_.left() || failure_) return;
-  options_.note("server " + std::to_string(server_) + " is gone (" + reason + "); trying again");
-  boost::asio::post(io_, [this, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired()) return;
-    link_.reset();
-    try {
-      connect(deadline_in(options_.patience));
-    } catch (const Error&) {  // as when certificates are gone
-      failure_ = std::current_exception();
-      changed_();
-    }
-  });
-}
+bool ShardChannel::both_ways() const { return link() && !link()->local(); }
 
 }  // namespace cohort

@@ -9,14 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "network/connector.h"
-#include "network/reconnect_pause.h"
+#include "membership/worker_channel.h"
 #include "server/shard_client.h"
 #include "serving/parameter_client.h"
 
 namespace cohort {
 
-class ShardChannel final : private ClientPorts, private LinkHandler {
+class ShardChannel final : public WorkerChannel, private ClientPorts {
  public:
   // `options` and what the arenas show outlive the channel. `changed` is called on the io_context's
   // thread after everything that may matter to somebody who waits. So must all methods be, unless
@@ -28,7 +27,6 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   ShardClient& client() { return client_; }
   int server() const { return server_; }
 
-  void connect(Deadline deadline);
   // Worker 0's initial values.
   void bring(const ModelProgress& behind);
   // The server has so many more pushes of this worker than all servers have: the next ones are not
@@ -49,14 +47,9 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   bool pulled() const { return size_ == 0 || client_.pulled(); }
   bool step_done() const;   // the push is answered, and so is the pull behind it
   bool was_fenced() const;  // in the push that was made last
-  bool left() const { return client_.left(); }
+  bool left() const { return client_.membership().left(); }
   bool empty() const { return size_ == 0; }
   void add_to(StepOutcome& outcome) const;
-
-  bool connected() const { return link_ != nullptr; }
-  // Why there is no use in going on; null as long as there is.
-  std::exception_ptr failure() const { return failure_; }
-  std::string text() const;  // "server 1 at host:port (what it waits for)"
 
  private:
   // ClientPorts
@@ -64,34 +57,19 @@ class ShardChannel final : private ClientPorts, private LinkHandler {
   void send_ahead(const FrameHeader& header) override;
   std::size_t piece_bytes() const override;
   bool both_ways() const override;
-  // LinkHandler
-  std::optional<std::span<std::byte>> place_for(Link& link, const FrameHeader& header) override;
-  void frame_arrived(Link& link, const FrameHeader& header,
-                     std::span<const std::byte> payload) override;
-  void link_lost(Link& link, const std::string& reason) override;
 
   void pull(std::span<float> into, std::uint32_t which);
-  void connected(std::unique_ptr<Link> link);
-  void not_connected(const ConnectFailure& failure);
   template <class T>
   ArenaView<T> own_part(std::span<T> vector) const;
 
-  boost::asio::io_context& io_;
   const ParameterClientOptions& options_;
   int server_;
   ClientArenas arenas_;
-  std::function<void()> changed_;
   std::vector<Block> blocks_;       // of this server, by place
   std::int64_t size_;               // of its arena
   std::size_t complete_ = 0;        // blocks of the push under way
-  std::uint64_t rejoined_ = 0;      // as far as has been said
   std::uint64_t to_leave_out_ = 0;  // pushes
   bool left_out_ = false;           // the one under way
-  std::exception_ptr failure_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // as long as this is
-  std::unique_ptr<Connector> connector_;
-  ReconnectPause pause_;
-  std::unique_ptr<Link> link_;
   ShardClient client_;
 };
 

@@ -7,11 +7,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "network/little_endian.h"
 
 namespace cohort {
-namespace {}  // namespace
-
 struct BestModelClient::State {
   struct Offer {
     ModelValues values = {};
@@ -32,15 +29,18 @@ struct BestModelClient::State {
   State(Rank given_worker, const SwampSpec& given, SwampClientPorts& given_ports)
       : worker(given_worker),
         spec(given),
-        job(to_json(given).dump()),
         size(static_cast<std::size_t>(given.values)),
-        ports(given_ports) {}
+        ports(given_ports),
+        member(Conversation::kBestModel, "the best-model server", to_json(given).dump(),
+               [this](const FrameHeader& header, std::span<const std::byte> payload) {
+                 ports.send(header, payload, nullptr);
+               }) {}
 
   void send(SwampFrame type, FrameHeader header = {}, std::span<const std::byte> payload = {},
             const ModelValues& owner = {}) {
     header.type = static_cast<FrameType>(type);
     header.length = static_cast<std::uint32_t>(payload.size());
-    header.incarnation = incarnation;
+    header.incarnation = member.incarnation();
     ports.send(header, payload, owner);
   }
 
@@ -55,16 +55,9 @@ struct BestModelClient::State {
     }
   }
 
-  void send_join() {
-    Bytes payload(sizeof lineage + job.size());
-    put_number(payload.data(), lineage);
-    std::memcpy(payload.data() + sizeof lineage, job.data(), job.size());
-    send(SwampFrame::kJoin, {}, payload);
-  }
-
   // Sends what is next and possible.
   void pump() {
-    if (!connected || !joined) return;
+    if (!member.joined()) return;
     if (initial && !server_initialized && !initial_sent) {
       initial_sent = true;
       send_values(SwampFrame::kInitial, 0, initial);
@@ -86,9 +79,7 @@ struct BestModelClient::State {
     }
     // What is the last word must be behind all offers.
     if (pull.wanted && !pull.asked && (all_sent || pull.kind == PullKind::kPolicy)) ask();
-    if (!leaving || leave_sent || !all_sent) return;
-    leave_sent = true;
-    send(SwampFrame::kLeave);
+    if (all_sent) member.send_leave();
   }
 
   void ask() {
@@ -104,15 +95,8 @@ struct BestModelClient::State {
   }
 
   void on_joined(std::span<const std::byte> payload) {
-    const JoinedSwamp told = decode_joined_swamp(payload);
-    if (joined) broken("answered a join twice");
-    if (told.incarnation == 0 || (incarnation != 0 && told.incarnation != incarnation)) {
-      broken("changed this worker's incarnation");
-    }
-    incarnation = told.incarnation;
-    lineage = told.lineage;
+    const JoinedSwamp told = decode_joined_swamp(joined_rest(payload));
     server_initialized = told.initialized;
-    joined = true;
     for (const std::uint64_t number : told.known) {
       const auto found = offers.find(number);
       if (found != offers.end()) found->second.sent = true;
@@ -123,14 +107,12 @@ struct BestModelClient::State {
   // Another process has this place, or the server has forgotten this one: it comes as a new one,
   // and brings what was not judged.
   void on_fenced() {
-    ++rejoined;
-    incarnation = 0;
     forget_connection();
-    send_join();
+    member.ask();
   }
 
   void forget_connection() {
-    joined = leave_sent = initial_sent = false;
+    initial_sent = false;
     for (auto& [number, offer] : offers) offer.sent = false;
     pull.asked = false;
     pull.coming.reset();
@@ -185,22 +167,15 @@ struct BestModelClient::State {
     if (pull.kind == PullKind::kStart) initial.reset();
   }
 
-  [[noreturn]] static void broken(const std::string& what) {
-    throw PeerError("the best-model server " + what);
-  }
+  [[noreturn]] void broken(const std::string& what) const { member.broken(what); }
 
   const Rank worker;
   const SwampSpec spec;
-  const std::string job;  // the specification as it travels
   const std::size_t size;
   SwampClientPorts& ports;
 
-  bool connected = false;
-  bool joined = false;
-  std::uint64_t incarnation = 0;
-  std::uint64_t lineage = 0;
+  MembershipClient member;
   bool server_initialized = false;
-  std::optional<std::string> refused;
 
   ModelValues initial;
   bool initial_sent = false;  // on this connection
@@ -214,11 +189,6 @@ struct BestModelClient::State {
   std::optional<PulledModel> answer;
   // Given out to receive into: from the first model on of its size, and never moved.
   std::vector<float> values;
-
-  bool leaving = false;
-  bool leave_sent = false;
-  bool left = false;
-  std::uint64_t rejoined = 0;
 };
 
 BestModelClient::BestModelClient(Rank worker, const SwampSpec& spec, SwampClientPorts& ports)
@@ -227,20 +197,20 @@ BestModelClient::~BestModelClient() = default;
 
 void BestModelClient::on_connected(Deadline) {
   State& state = *state_;
-  state.connected = true;
+  state.member.on_connected();
   state.forget_connection();
-  if (!state.refused && !state.left) state.send_join();
+  state.member.ask();
 }
 
 void BestModelClient::on_lost(Deadline) {
-  state_->connected = false;
+  state_->member.on_lost();
   state_->forget_connection();
 }
 
 std::optional<std::span<std::byte>> BestModelClient::place_for(const FrameHeader& header) {
   State& state = *state_;
   const bool expected = header.type == static_cast<FrameType>(SwampFrame::kValues) &&
-                        state.joined && header.incarnation == state.incarnation &&
+                        state.member.joined() && header.incarnation == state.member.incarnation() &&
                         state.pull.wanted && state.pull.asked && header.sequence == state.pull.id &&
                         state.follows(header, header.length);
   if (!expected) return {};
@@ -251,17 +221,17 @@ std::optional<std::span<std::byte>> BestModelClient::place_for(const FrameHeader
 void BestModelClient::on_frame(const FrameHeader& header, std::span<const std::byte> payload,
                                Deadline) {
   State& state = *state_;
-  const auto type = static_cast<SwampFrame>(header.type);
-  if (type == SwampFrame::kRefused) {
-    state.refused = std::string(reinterpret_cast<const char*>(payload.data()),
-                                std::min<std::size_t>(payload.size(), 4096));
-    return;
+  switch (state.member.on_frame(header, payload)) {
+    case MembershipClient::Event::kNothing:
+      return;
+    case MembershipClient::Event::kJoined:
+      return state.on_joined(payload);
+    case MembershipClient::Event::kFenced:
+      return state.on_fenced();
+    case MembershipClient::Event::kOther:
+      break;
   }
-  if (type == SwampFrame::kJoined) return state.on_joined(payload);
-  if (header.incarnation != state.incarnation) return;
-  if (type == SwampFrame::kFenced) return state.on_fenced();
-  if (!state.joined) State::broken("spoke before it had answered the join");
-  switch (type) {
+  switch (static_cast<SwampFrame>(header.type)) {
     case SwampFrame::kVerdict:
       return state.on_verdict(header, payload);
     case SwampFrame::kNothing:
@@ -270,16 +240,12 @@ void BestModelClient::on_frame(const FrameHeader& header, std::span<const std::b
       return state.on_model(header, payload);
     case SwampFrame::kValues:
       return state.on_values(header, payload);
-    case SwampFrame::kGoodbye:
-      if (state.leave_sent && state.offers.empty()) state.left = true;
-      return;
     default:
-      State::broken("sent a frame of the unknown type " + std::to_string(header.type));
+      state.broken("sent a frame of the unknown type " + std::to_string(header.type));
   }
 }
 
-const std::optional<std::string>& BestModelClient::refused() const { return state_->refused; }
-bool BestModelClient::joined() const { return state_->connected && state_->joined; }
+const MembershipClient& BestModelClient::membership() const { return state_->member; }
 
 void BestModelClient::initialize(ModelValues values) {
   COHORT_CHECK(values->size() == state_->size, "initial values of the right size");
@@ -290,7 +256,7 @@ void BestModelClient::initialize(ModelValues values) {
 std::uint64_t BestModelClient::offer(ModelValues values, double claim) {
   State& state = *state_;
   COHORT_CHECK(values->size() == state.size, "a model of the right size");
-  COHORT_CHECK(!state.leaving, "offers come before the farewell");
+  COHORT_CHECK(!state.member.leaving(), "offers come before the farewell");
   state.offers[++state.sequence] = {.values = std::move(values), .claim = claim, .sent = false};
   state.pump();
   return state.sequence;
@@ -324,18 +290,18 @@ const std::optional<PulledModel>& BestModelClient::answer() const { return state
 std::span<const float> BestModelClient::values() const { return state_->values; }
 
 void BestModelClient::leave() {
-  state_->leaving = true;
+  state_->member.leave(LeaveKind::kDone);
   state_->pump();
 }
 
-bool BestModelClient::left() const { return state_->left; }
-std::uint64_t BestModelClient::rejoined() const { return state_->rejoined; }
+bool BestModelClient::left() const { return state_->member.left() && state_->offers.empty(); }
 
 std::string BestModelClient::waits_for() const {
   const State& state = *state_;
-  if (state.refused) return "nothing: " + *state.refused;
-  if (!state.connected) return "a connection";
-  if (!state.joined) return "being let in";
+  const MembershipClient& member = state.member;
+  if (member.refused()) return "nothing: " + *member.refused();
+  if (!member.connected()) return "a connection";
+  if (!member.joined()) return "being let in";
   if (state.pull.wanted && state.pull.kind == PullKind::kStart) {
     if (state.worker != 0 && !state.server_initialized) return "the initial values of worker 0";
     return "the values to start with";
@@ -345,10 +311,10 @@ std::string BestModelClient::waits_for() const {
   }
   if (state.pull.wanted) return "a model";
   if (unsent() > 0) return "verdicts about earlier models";
-  if (state.leaving && !state.offers.empty()) {
+  if (member.leaving() && !state.offers.empty()) {
     return "verdicts about " + std::to_string(state.offers.size()) + " models";
   }
-  if (state.leaving && !state.left) return "the farewell";
+  if (member.leaving() && !member.left()) return "the farewell";
   return "nothing";
 }
 

@@ -18,6 +18,7 @@
 
 #include "core/clock.h"
 #include "core/types.h"
+#include "membership/conversation_client.h"
 #include "network/frame.h"
 #include "swamp/messages.h"
 #include "swamp/swamp_spec.h"
@@ -33,23 +34,22 @@ class SwampClientPorts {
                     const ModelValues& owner) = 0;
 };
 
-class BestModelClient {
+class BestModelClient final : public ConversationClient {
  public:
   // `ports` outlives the client.
   BestModelClient(Rank worker, const SwampSpec& spec, SwampClientPorts& ports);
-  ~BestModelClient();
+  ~BestModelClient() override;
   BestModelClient(const BestModelClient&) = delete;
   BestModelClient& operator=(const BestModelClient&) = delete;
 
-  void on_connected(Deadline now);
-  std::optional<std::span<std::byte>> place_for(const FrameHeader& header);
-  // Throws PeerError when the server breaks the protocol: the owner then drops the connection.
-  void on_frame(const FrameHeader& header, std::span<const std::byte> payload, Deadline now);
-  void on_lost(Deadline now);
-
-  // The server will not have this worker, or has lost its state: why. There is no use in going on.
-  const std::optional<std::string>& refused() const;
-  bool joined() const;  // and connected
+  // ConversationClient.
+  void on_connected(Deadline now) override;
+  std::optional<std::span<std::byte>> place_for(const FrameHeader& header) override;
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload,
+                Deadline now) override;
+  void on_lost(Deadline now) override;
+  const MembershipClient& membership() const override;
+  std::string waits_for() const override;
 
   // Worker 0: what the job begins with, sent if the server has nothing yet.
   void initialize(ModelValues values);
@@ -71,10 +71,6 @@ class BestModelClient {
 
   void leave();
   bool left() const;
-
-  std::uint64_t rejoined() const;  // how often a new incarnation had to be asked for
-  // What it waits for, for messages: "the initial values of worker 0".
-  std::string waits_for() const;
 
  private:
   struct State;

@@ -28,6 +28,7 @@
 
 #include "core/clock.h"
 #include "core/types.h"
+#include "membership/roster.h"
 #include "network/frame.h"
 #include "swamp/best_model.h"
 #include "swamp/messages.h"
@@ -35,8 +36,6 @@
 #include "swamp/swamp_spec.h"
 
 namespace cohort {
-
-using SwampConnection = std::uint64_t;
 
 // All that survives a crash, at one moment. Made by the server, kept by its ports.
 struct SwampSnapshot {
@@ -53,10 +52,10 @@ class SwampServerPorts {
 
   // `payload` is copied, unless `owner` is given: then it lies in that model, which is kept until
   // the frame is sent.
-  virtual void send(SwampConnection to, const FrameHeader& header,
-                    std::span<const std::byte> payload, const ModelValues& owner) = 0;
+  virtual void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
+                    const ModelValues& owner) = 0;
   // Closes after what was sent has gone out. The server forgets the connection at once.
-  virtual void close(SwampConnection connection, const std::string& reason) = 0;
+  virtual void close(ConnectionId connection, const std::string& reason) = 0;
   // Examines it; then on_examined(ticket) or on_not_examined(ticket) must be called, later, not
   // from here. One at a time.
   virtual void examine(std::uint64_t ticket, const ModelValues& model, std::uint64_t draw) = 0;
@@ -67,22 +66,13 @@ class SwampServerPorts {
   virtual void accepted(const BestRecord& best) = 0;
 };
 
-struct SwampServerSettings {
+struct SwampServerSettings : MembershipOptions {
   bool keeps_state = false;
-  std::chrono::nanoseconds evict_after = std::chrono::milliseconds(2500);
-  // How long a place whose connection has ended is kept from a new process.
-  std::chrono::nanoseconds evict_unconnected = std::chrono::milliseconds(500);
-  // How long workers are waited for that were there before a restart.
-  std::chrono::nanoseconds return_within = std::chrono::seconds(5);
-  std::chrono::nanoseconds idle_exit = std::chrono::minutes(10);  // without any worker
-  // How long a worker that has never joined is waited for when all others are done.
-  std::chrono::nanoseconds late_start = std::chrono::seconds(30);
   // An acceptance that could not be written is tried again so often, then refused.
   int persist_tries = 10;
   std::string told = {};      // differences_from_told() of swamp_spec.h
   PolicyOptions policy = {};  // its hysteresis comes from the job
   Seed seed = 0;              // for lineage and incarnations: another at every start
-  std::function<void(const std::string&)> log = {};  // a line for people; must not call back
 };
 
 class BestModelServer {
@@ -96,17 +86,16 @@ class BestModelServer {
   BestModelServer& operator=(const BestModelServer&) = delete;
 
   // An authenticated worker has connected. Connection ids are never used twice.
-  void on_connected(SwampConnection connection, Rank worker, Deadline now);
+  void on_connected(ConnectionId connection, Rank worker, Deadline now);
   // As LinkHandler: throws PeerError when the frame breaks the protocol; the caller then ends the
   // connection and calls on_lost(). After on_lost(), or close(), nothing may be written any more to
   // the memory that place_for() named.
-  std::optional<std::span<std::byte>> place_for(SwampConnection connection,
-                                                const FrameHeader& header);
-  void on_frame(SwampConnection connection, const FrameHeader& header,
+  std::optional<std::span<std::byte>> place_for(ConnectionId connection, const FrameHeader& header);
+  void on_frame(ConnectionId connection, const FrameHeader& header,
                 std::span<const std::byte> payload, Deadline now);
   // Something was heard, if only a heartbeat.
-  void on_heard(SwampConnection connection, Deadline now);
-  void on_lost(SwampConnection connection, Deadline now);
+  void on_heard(ConnectionId connection, Deadline now);
+  void on_lost(ConnectionId connection, Deadline now);
   void on_examined(std::uint64_t ticket, std::span<const float> losses, Deadline now);
   void on_not_examined(std::uint64_t ticket, const std::string& why, Deadline now);
   void on_persisted(std::uint64_t id, Deadline now);

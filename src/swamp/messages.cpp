@@ -12,16 +12,14 @@ namespace cohort {
 namespace {
 
 constexpr std::size_t kNumber = sizeof(std::uint64_t);
-constexpr std::size_t kJoinedFixed = 2 * kNumber + 1;
+constexpr std::size_t kJoinedFixed = 1;
 constexpr std::size_t kMaxReason = 1024;
 
 }  // namespace
 
 Bytes encode(const JoinedSwamp& body) {
   Bytes bytes(kJoinedFixed + kNumber * body.known.size());
-  put_number(bytes.data(), body.incarnation);
-  put_number(bytes.data() + kNumber, body.lineage);
-  bytes[2 * kNumber] = std::byte{body.initialized};
+  bytes[0] = std::byte{body.initialized};
   std::size_t at = kJoinedFixed;
   for (const std::uint64_t sequence : body.known) {
     put_number(bytes.data() + at, sequence);
@@ -33,12 +31,9 @@ Bytes encode(const JoinedSwamp& body) {
 JoinedSwamp decode_joined_swamp(std::span<const std::byte> payload) {
   const std::size_t rest = payload.size() - std::min(payload.size(), kJoinedFixed);
   const bool sound = payload.size() >= kJoinedFixed && rest % kNumber == 0 &&
-                     rest / kNumber <= kOfferWindow && payload[2 * kNumber] <= std::byte{1};
+                     rest / kNumber <= kOfferWindow && payload[0] <= std::byte{1};
   if (!sound) throw PeerError("the answer to a join makes no sense");
-  JoinedSwamp body{.incarnation = get_number<std::uint64_t>(payload.data()),
-                   .lineage = get_number<std::uint64_t>(payload.data() + kNumber),
-                   .initialized = payload[2 * kNumber] == std::byte{1},
-                   .known = {}};
+  JoinedSwamp body{.initialized = payload[0] == std::byte{1}, .known = {}};
   for (std::size_t at = kJoinedFixed; at < payload.size(); at += kNumber) {
     body.known.push_back(get_number<std::uint64_t>(payload.data() + at));
   }

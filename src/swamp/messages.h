@@ -1,9 +1,8 @@
 // The frames between workers and a best-model server. docs/protocol.md tells the whole
 // conversation.
 //
-// The types lie apart from ServerFrame's (32 and 64 upwards): a worker that has reached a server of
-// the other kind is told so by the first frame, and no frame of the one can be taken for one of the
-// other. `place` counts values of a model. Values travel as float32.
+// The types lie apart from ServerFrame's: no frame of the one conversation can be taken for one of
+// the other. `place` counts values of a model. Values travel as float32.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "core/types.h"
+#include "membership/messages.h"
 #include "network/frame.h"
 #include "swamp/verdict.h"
 
@@ -18,24 +18,19 @@ namespace cohort {
 
 enum class SwampFrame : FrameType {
   // Worker to server.
-  kJoin = 160,   // incarnation: the one held, 0 for none; payload: lineage u64 (0: none yet),
-                 // SwampSpec as JSON
-  kInitial,      // worker 0; place; payload: float32; complete with the last value
-  kOffer,        // sequence: number of the offer, from 1, ascending; payload: OfferBody
-  kOfferValues,  // sequence: as kOffer, which comes first; place; payload: float32
-  kPull,         // sequence: an id, counting up; place: the version that the worker has; detail: a
-                 // PullKind
-  kLeave,        // nothing more will be offered
+  // A join of MemberFrame: its job is a SwampSpec.
+  kInitial = 160,  // worker 0; place; payload: float32; complete with the last value
+  kOffer,          // sequence: number of the offer, from 1, ascending; payload: OfferBody
+  kOfferValues,    // sequence: as kOffer, which comes first; place; payload: float32
+  kPull,  // sequence: an id, counting up; place: the version that the worker has; detail: a
+          // PullKind
   // Server to worker.
-  kJoined = 192,  // payload: JoinedSwamp
-  kRefused,       // payload: why, for people; there is no use in trying again
-  kFenced,        // another process has this worker's place, or the server has forgotten it
-  kVerdict,       // sequence: the offer; place: version; detail: VerdictKind; payload: loss f64,
-                  // reason
-  kNothing,       // sequence: the pull's id; there is no model for this worker
-  kModel,         // sequence: the pull's id; place: version; payload: score f64; kValues follow
-  kValues,        // sequence: the pull's id; place; payload: float32
-  kGoodbye,       // answer to kLeave, once all offers of this worker are judged
+  // A joined frame: JoinedSwamp behind the lineage.
+  kVerdict = 192,  // sequence: the offer; place: version; detail: VerdictKind; payload: loss f64,
+                   // reason
+  kNothing,        // sequence: the pull's id; there is no model for this worker
+  kModel,          // sequence: the pull's id; place: version; payload: score f64; kValues follow
+  kValues,         // sequence: the pull's id; place; payload: float32
 };
 
 enum class PullKind : std::uint32_t {
@@ -54,9 +49,7 @@ inline constexpr std::uint64_t kOfferWindow = 8;
 inline constexpr std::size_t kUnsentOffers = 2;
 
 struct JoinedSwamp {
-  std::uint64_t incarnation = 0;
-  std::uint64_t lineage = 0;  // of the state; another after a restart without its state
-  bool initialized = false;   // somebody has brought the initial values
+  bool initialized = false;  // somebody has brought the initial values
   // Offers that the server has, or has judged (their verdicts follow): need not be sent again.
   std::vector<std::uint64_t> known = {};
   friend bool operator==(const JoinedSwamp&, const JoinedSwamp&) = default;

@@ -14,8 +14,6 @@ using nlohmann::json;
 
 namespace {
 
-using Presence = SwampMember::Presence;
-
 constexpr int kStateVersion = 1;
 constexpr int kMaxStateDepth = 8;
 constexpr std::chrono::seconds kRetryPause{1};
@@ -33,23 +31,13 @@ json kept(const SwampMember& member, const std::optional<Decision>& pending) {
     accepted.push_back(kept(pending->verdict));
     own_version = pending->verdict.version;
   }
-  return {{"presence", static_cast<int>(member.presence)},
-          {"was-present", member.was_present},
-          {"incarnation", member.incarnation},
-          {"own-version", own_version},
-          {"accepted", accepted}};
+  json row = to_json(static_cast<const MemberRow&>(member));
+  row.update({{"own-version", own_version}, {"accepted", accepted}});
+  return row;
 }
 
 void read_member(const json& object, SwampMember& member) {
-  const int presence = object.at("presence").get<int>();
-  if (presence < 0 || presence > static_cast<int>(Presence::kEvicted)) {
-    throw FileError("a best-model server's state holds an unknown value");
-  }
-  member.presence = static_cast<Presence>(presence);
-  member.was_present = object.at("was-present").get<bool>();
-  // One that was joining may have been told before the crash.
-  if (member.there()) member.presence = Presence::kAwaited;
-  member.incarnation = object.at("incarnation").get<std::uint64_t>();
+  read_row(object, member);
   member.own_version = object.at("own-version").get<std::uint64_t>();
   for (const json& each : object.at("accepted")) {
     OfferVerdict verdict;
@@ -98,26 +86,15 @@ void require_sound(const SwampSnapshot& snapshot, const SwampSpec& spec) {
 
 }  // namespace
 
-std::uint64_t BestModelServer::State::request_snapshot() {
-  snapshot_wanted = true;
-  if (persisting || (retry_at && now < *retry_at)) return snapshot_id + 1;
-  make_snapshot();
-  return snapshot_id;
-}
-
 const BestRecord& BestModelServer::State::record_to_keep() const {
   return pending ? *pending->judgement.best : policy->best();
 }
 
-void BestModelServer::State::make_snapshot() {
-  snapshot_wanted = false;
-  changed = false;
-  retry_at.reset();
+void BestModelServer::State::make_snapshot(std::uint64_t id) {
   const BestRecord& best = record_to_keep();
   SwampSnapshot snapshot{
-      .id = ++snapshot_id, .state = state_text(), .model = best.model, .losses = best.losses};
+      .id = id, .state = state_text(), .model = best.model, .losses = best.losses};
   if (!snapshot.model && initial.whole) snapshot.model = initial.values;
-  persisting = snapshot_id;
   ports.persist(std::move(snapshot));
 }
 
@@ -152,12 +129,11 @@ void BestModelServer::State::restore(const SwampSnapshot& snapshot) {
     PolicyOptions options = settings.policy;
     options.hysteresis = spec->hysteresis;
     policy = swamp_policies().make(spec->policy, options, std::move(best));
-    members.resize(static_cast<std::size_t>(spec->workers));
+    open_roster();
     if (state.at("members").size() != members.size()) {
       throw FileError("a best-model server's state does not name every worker once");
     }
     for (std::size_t i = 0; i < members.size(); ++i) {
-      members[i].worker = static_cast<Rank>(i);
       read_member(state.at("members").at(i), members[i]);
     }
   } catch (const json::exception& error) {
@@ -165,21 +141,16 @@ void BestModelServer::State::restore(const SwampSnapshot& snapshot) {
   } catch (const PeerError& error) {
     throw FileError(std::string("a best-model server's state is damaged: ") + error.what());
   }
-  snapshot_id = snapshot.id;
+  snapshots.go_on_from(snapshot.id);
   job_is_kept = true;
 }
 
 void BestModelServer::on_persisted(std::uint64_t id, Deadline now) {
   State& state = *state_;
-  state.note_time(now);
-  if (state.persisting != id) return;
-  state.persisting.reset();
-  if (!state.job_is_kept) {
-    state.job_is_kept = true;
-    for (SwampMember& member : state.members) {
-      if (member.presence == SwampMember::Presence::kJoining) state.activate(member);
-    }
-  }
+  state.roster.note_time(now);
+  if (!state.snapshots.written(id)) return;
+  state.job_is_kept = true;
+  state.roster.on_persisted(id);
   if (!state.initialized && state.initial.whole && state.initial.needs <= id) {
     state.initial_counts();
   }
@@ -187,24 +158,21 @@ void BestModelServer::on_persisted(std::uint64_t id, Deadline now) {
     const Judgement judgement = std::move(state.pending->judgement);
     state.commit(judgement);
   }
-  if (state.persisting) return;  // what was committed has begun the next one
-  if (state.snapshot_wanted) {
+  if (state.snapshots.writing()) return;  // what was committed has begun the next one
+  if (state.snapshots.wanted()) {
     state.request_snapshot();
-  } else if (state.ending && !state.somebody_there()) {
-    state.finished = state.ending;
+  } else {
+    state.roster.last_snapshot_done("");
   }
 }
 
 void BestModelServer::on_persist_failed(std::uint64_t id, const std::string& why, Deadline now) {
   State& state = *state_;
-  state.note_time(now);
-  if (state.persisting != id) return;
-  state.persisting.reset();
+  state.roster.note_time(now);
+  const auto retry_at = now + std::chrono::duration_cast<Clock::duration>(kRetryPause);
+  if (!state.snapshots.failed(id, retry_at)) return;
   ++state.counters.persist_failures;
   state.log("the state could not be written, and is tried again: " + why);
-  state.snapshot_wanted = true;
-  state.changed = true;
-  state.retry_at = now + std::chrono::duration_cast<Clock::duration>(kRetryPause);
   if (state.pending && state.pending->needs <= id) {
     // The one that is tried next holds it.
     state.pending->needs = id + 1;
@@ -217,9 +185,7 @@ void BestModelServer::on_persist_failed(std::uint64_t id, const std::string& why
   if (state.initial.whole && !state.initialized && state.initial.needs <= id) {
     state.initial.needs = id + 1;
   }
-  if (state.ending && !state.somebody_there()) {
-    state.finished = *state.ending + "; the last state could not be written: " + why;
-  }
+  state.roster.last_snapshot_done(why);
 }
 
 }  // namespace cohort

@@ -1,4 +1,4 @@
-// One worker of the job, as the server's table has it.
+// What the best-model server knows of a worker: the roster's row, and its offers and pulls.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,13 @@
 
 #include "core/clock.h"
 #include "core/types.h"
+#include "membership/member.h"
 #include "swamp/best_model_server.h"
 #include "swamp/messages.h"
 
 namespace cohort {
 
-// Only its current incarnation counts.
-struct SwampMember {
-  enum class Presence {
-    kNever,    // has not joined yet
-    kJoining,  // waits until the job itself is on disk
-    kAwaited,  // was there when the snapshot was made that this server has started from
-    kPresent,
-    kLeft,
-    kEvicted,  // may come back, also with the incarnation it has
-  };
-
+struct SwampMember : MemberRow {
   // The offer that is coming in. The memory is given out to receive into.
   struct Incoming {
     std::uint64_t sequence = 0;  // 0: none
@@ -41,14 +32,6 @@ struct SwampMember {
     Deadline since = {};
   };
 
-  Rank worker = 0;
-  Presence presence = Presence::kNever;
-  bool was_present = false;
-  std::uint64_t incarnation = 0;
-  std::optional<SwampConnection> connection = {};
-  Deadline last_heard = {};
-  Deadline lost_at = {};  // when its last connection ended
-
   std::uint64_t newest = 0;           // offer that has arrived whole since this server started
   std::set<std::uint64_t> held = {};  // offers that are whole and not judged
   std::map<std::uint64_t, OfferVerdict> verdicts = {};  // that it may not have got
@@ -56,19 +39,16 @@ struct SwampMember {
   Incoming incoming = {};
   std::optional<Pull> pull = {};
   bool ended = false;  // has got the final model, and offered nothing since
-  bool leaving = false;
 
-  bool there() const {
-    return presence == Presence::kPresent || presence == Presence::kJoining ||
-           presence == Presence::kAwaited;
-  }
   // It will offer nothing more, as far as it has said.
   bool done() const { return leaving || ended || (pull && pull->kind == PullKind::kFinal); }
   bool knows(std::uint64_t sequence) const {
     return held.count(sequence) == 1 || verdicts.count(sequence) == 1;
   }
-  // An incarnation that nobody has used yet.
-  void renew(std::uint64_t next_incarnation);
+  // Its connection is gone.
+  void disconnect() { incoming = {}, pull.reset(); }
+  // It has a new incarnation.
+  void renew();
 };
 
 }  // namespace cohort

@@ -107,7 +107,7 @@ void BestModelServer::State::examine_next() {
 void BestModelServer::State::judge(const Judgement& judgement) {
   if (!judgement.best || !settings.keeps_state) return commit(judgement);
   pending = Pending{.judgement = judgement, .needs = 0, .tries = 0};
-  changed = true;
+  snapshots.changes();
   pending->needs = request_snapshot();
 }
 
@@ -168,7 +168,7 @@ void BestModelServer::State::on_pull(Member& member, const FrameHeader& header) 
   member.pull = SwampMember::Pull{.id = header.sequence,
                                   .kind = static_cast<PullKind>(header.detail),
                                   .has_version = header.place,
-                                  .since = now};
+                                  .since = roster.now()};
   examine_pulls();
 }
 
@@ -179,8 +179,8 @@ bool BestModelServer::State::all_judged() const {
 bool BestModelServer::State::others_may_offer(const Member& member) const {
   return std::any_of(members.begin(), members.end(), [&](const Member& other) {
     if (other.worker == member.worker || (other.done() && !other.incoming.sequence)) return false;
-    const bool late = now - member.pull->since < settings.late_start;
-    return other.there() || (other.presence == Presence::kNever && late);
+    const bool late = roster.now() - member.pull->since < settings.late_start;
+    return other.expected() || (other.presence == Presence::kNever && late);
   });
 }
 
@@ -234,14 +234,14 @@ void BestModelServer::State::send_model(Member& member, const ModelValues& model
 void BestModelServer::on_examined(std::uint64_t ticket, std::span<const float> losses,
                                   Deadline now) {
   State& state = *state_;
-  state.note_time(now);
+  state.roster.note_time(now);
   if (!state.examining || state.pending || ticket != state.ticket) return;
   state.judge(state.policy->examined(losses));
 }
 
 void BestModelServer::on_not_examined(std::uint64_t ticket, const std::string& why, Deadline now) {
   State& state = *state_;
-  state.note_time(now);
+  state.roster.note_time(now);
   if (!state.examining || state.pending || ticket != state.ticket) return;
   state.judge(
       refusal(*state.examining, state.policy->best().version, "it could not be examined: " + why));

@@ -2,59 +2,40 @@
 // beneath it.
 #pragma once
 
-#include <exception>
 #include <functional>
-#include <memory>
-#include <optional>
-#include <string>
 
-#include "network/connector.h"
-#include "network/reconnect_pause.h"
+#include "membership/worker_channel.h"
 #include "swamp/best_model_client.h"
 #include "swamp/lent_models.h"
 #include "swamp/swamp_client.h"
 
 namespace cohort {
 
-class SwampChannel final : private SwampClientPorts, private LinkHandler {
+class SwampChannel final : public WorkerChannel, private SwampClientPorts {
  public:
-  // `options` outlive the channel. `changed` is called on the io_context's thread after everything
-  // that may matter to somebody who waits. So must all methods be, unless they say otherwise.
+  // As WorkerChannel.
   SwampChannel(boost::asio::io_context& io, const SwampClientOptions& options,
-               std::function<void()> changed);
-  ~SwampChannel() override;
+               std::function<void()> changed)
+      : WorkerChannel(io, options, 0, options.server, "the best-model server", std::move(changed)),
+        client_(options.worker, options.spec, *this) {
+    serve(client_);
+  }
+  ~SwampChannel() override { drop_link(); }
 
   BestModelClient& client() { return client_; }
-  void connect(Deadline deadline);  // the first time; later by itself
-  bool connecting() const { return connector_ != nullptr || link_ != nullptr; }
-
-  // Why there is no use in going on; null as long as there is.
-  std::exception_ptr failure() const { return failure_; }
-  std::string text() const;  // "the best-model server at host:port (what is waited for)"
 
  private:
-  // SwampClientPorts
   void send(const FrameHeader& header, std::span<const std::byte> payload,
-            const ModelValues& owner) override;
-  // LinkHandler
-  std::optional<std::span<std::byte>> place_for(Link& link, const FrameHeader& header) override;
-  void frame_arrived(Link& link, const FrameHeader& header,
-                     std::span<const std::byte> payload) override;
-  void link_lost(Link& link, const std::string& reason) override;
+            const ModelValues& owner) override {
+    if (link() != nullptr) lent_.send(*link(), header, payload, owner);
+  }
+  void frame_arrived(Link& from, const FrameHeader& header,
+                     std::span<const std::byte> payload) override {
+    WorkerChannel::frame_arrived(from, header, payload);
+    lent_.release(from);
+  }
 
-  void connected(std::unique_ptr<Link> link);
-  void not_connected(const ConnectFailure& failure);
-
-  boost::asio::io_context& io_;
-  const SwampClientOptions& options_;
-  std::function<void()> changed_;
-  std::uint64_t rejoined_ = 0;  // as far as has been said
-  std::exception_ptr failure_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // as long as this is
-  std::unique_ptr<Connector> connector_;
-  ReconnectPause pause_;
   LentModels lent_;  // outlives the link
-  std::unique_ptr<Link> link_;
   BestModelClient client_;
 };
 

@@ -21,6 +21,7 @@
 #include "core/clock.h"
 #include "core/stoppable_wait.h"
 #include "core/types.h"
+#include "membership/worker_channel.h"
 #include "network/address.h"
 #include "network/credentials.h"
 #include "network/identity.h"
@@ -30,18 +31,9 @@
 
 namespace cohort {
 
-struct SwampClientOptions {
+struct SwampClientOptions : WorkerOptions {
   Address server = {};
-  JobId job = {};
-  Rank worker = 0;
-  Credentials credentials = {};
-  std::string runtime_folder = {};  // network/connector.h
-  bool shared_memory = true;
-  LinkOptions links = {};
   SwampSpec spec = {};
-  std::chrono::nanoseconds patience = std::chrono::seconds(60);  // with a server that is gone
-  std::function<void(const std::string&)> note = {};             // a line for people; any thread
-  StopFlag stop = nullptr;  // ends every wait below with an InterruptedError
 };
 
 class SwampClient {

@@ -5,10 +5,12 @@
 #include <map>
 #include <string>
 
+#include "membership/membership_counters.h"
+
 namespace cohort {
 
 // Counted since this server started, but for `accepted`, which is since the beginning of the job.
-struct SwampCounters {
+struct SwampCounters : MembershipCounters {
   std::uint64_t offers = 0;      // that arrived whole
   std::uint64_t duplicates = 0;  // offers sent again though they had arrived
   std::uint64_t accepted = 0;
@@ -20,9 +22,6 @@ struct SwampCounters {
   std::uint64_t pulls = 0;     // answered with a model; not those at the start and the end
   std::uint64_t pulls_with_nothing = 0;
   std::uint64_t not_replayed = 0;  // PolicyStanding
-  std::uint64_t evictions = 0;
-  std::uint64_t fenced = 0;  // frames of old incarnations
-  std::uint64_t persist_failures = 0;
 };
 
 struct SwampReport {

@@ -1,25 +1,19 @@
 #include "swamp/swamp_server.h"
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <optional>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
-#include "network/server_links.h"
+#include "membership/server_loop.h"
 #include "storage/state_folder.h"
 #include "swamp/examiner_thread.h"
 #include "swamp/lent_models.h"
 
 namespace cohort {
 namespace {
-
-constexpr std::chrono::milliseconds kTick{50};
-// What a worker may still have to be told when the job is over.
-constexpr std::chrono::milliseconds kFarewell{500};
 
 constexpr const char* kModelVector = "model";
 constexpr const char* kLossesVector = "losses";
@@ -65,26 +59,17 @@ class SwampServer::Implementation final : private SwampServerPorts {
       const auto state = folder_->load([&](const std::string& text) { log("warning: " + text); });
       if (state) snapshot = from_state(*state, options_.state_dir);
     }
-    SwampServerSettings settings;
+    SwampServerSettings settings{options_};
     settings.keeps_state = folder_ != nullptr;
     settings.told = options_.told;
-    settings.idle_exit = options_.idle_exit;
-    settings.evict_after = options_.evict_after;
-    settings.late_start = options_.late_start;
     settings.seed = random_seed();
-    settings.log = options_.log;
     SwampServerPorts& ports = *this;
     server_ = std::make_unique<BestModelServer>(settings, ports, snapshot ? &*snapshot : nullptr);
-    links_.serve(*server_);
     if (snapshot) {
       log("going on from " + options_.state_dir.string() + " with version " +
           std::to_string(server_->best().version));
     }
-    listener_ =
-        listen(io_, options_.listener,
-               {[this](const Identity& peer) { return admit_worker(peer, options_.workers); },
-                [this](std::unique_ptr<Link> link) { links_.accept(std::move(link)); },
-                [this](const std::string& line) { log(line); }});
+    loop_.listen(*server_, options_.listener, options_.workers);
   }
 
   ~Implementation() override {
@@ -92,65 +77,39 @@ class SwampServer::Implementation final : private SwampServerPorts {
     folder_.reset();
   }
 
-  const Address& address() const { return listener_->address(); }
+  const Address& address() const { return loop_.listener().address(); }
 
   SwampReport run(const std::atomic<bool>& stop) {
-    stop_ = &stop;
-    tick();
-    io_.run();
+    loop_.start(stop, std::chrono::nanoseconds(0), [this] {
+      prepare_examiner();
+      for (const auto& [id, held] : loop_.links().all()) held->extra.release(*held->link);
+    });
+    loop_.io().run();
     if (examiner_) examiner_->finish();
     if (failure_) std::rethrow_exception(failure_);
     const BestRecord& best = server_->best();
-    const Traffic traffic = links_.traffic();
-    return SwampReport{.reason = reason_,
+    const Traffic traffic = loop_.links().traffic();
+    return SwampReport{.reason = loop_.reason(),
                        .counters = server_->counters(),
                        .version = best.version,
                        .score = best.score,
                        .loss = best.loss,
-                       .refusals = listener_->refusals(),
+                       .refusals = loop_.listener().refusals(),
                        .bytes_sent = traffic.sent,
                        .bytes_received = traffic.received};
   }
 
  private:
-  void tick() {
-    const Clock::time_point now = Clock::now();
-    links_.report_heard();
-    server_->on_tick(now);
-    prepare_examiner();
-    for (const auto& [id, held] : links_.all()) held->extra.release(*held->link);
-    links_.remove_gone();
-    if (!ending_ && *stop_) {
-      reason_ = "stopped by a signal, " + server_->text();
-      io_.stop();
-      return;
-    }
-    const auto why = server_->finished();
-    if (why && !ending_) {
-      reason_ = *why;
-      ending_ = now + kFarewell;
-      listener_->stop();
-    }
-    if (ending_ && (now >= *ending_ || links_.all().empty())) {
-      io_.stop();
-      return;
-    }
-    timer_.expires_after(kTick);
-    timer_.async_wait([this](const boost::system::error_code& error) {
-      if (!error) tick();
-    });
-  }
-
   // As soon as it is known what the job is: it takes a while to load the data.
   void prepare_examiner() {
     if (examiner_ || server_->spec() == nullptr) return;
     ExaminerThread::Events events;
     events.make = [this, spec = *server_->spec()] { return options_.make_examiner(spec); };
     events.not_made = [this](const std::exception_ptr& error) {
-      boost::asio::post(io_, [this, error] { fail(error); });
+      boost::asio::post(loop_.io(), [this, error] { fail(error); });
     };
     events.done = [this](std::uint64_t ticket, std::vector<float> losses, std::string failure) {
-      boost::asio::post(io_,
+      boost::asio::post(loop_.io(),
                         [this, ticket, losses = std::move(losses), failure = std::move(failure)] {
                           if (failure.empty()) {
                             server_->on_examined(ticket, losses, Clock::now());
@@ -177,13 +136,14 @@ class SwampServer::Implementation final : private SwampServerPorts {
   }
 
   // SwampServerPorts.
-  void send(SwampConnection to, const FrameHeader& header, std::span<const std::byte> payload,
+  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
             const ModelValues& owner) override {
-    if (auto* const held = links_.find(to)) held->extra.send(*held->link, header, payload, owner);
+    if (auto* const held = loop_.links().find(to))
+      held->extra.send(*held->link, header, payload, owner);
   }
 
-  void close(SwampConnection connection, const std::string& reason) override {
-    links_.close(connection, reason);
+  void close(ConnectionId connection, const std::string& reason) override {
+    loop_.links().close(connection, reason);
   }
 
   void examine(std::uint64_t ticket, const ModelValues& model, std::uint64_t draw) override {
@@ -192,16 +152,7 @@ class SwampServer::Implementation final : private SwampServerPorts {
   }
 
   void persist(SwampSnapshot snapshot) override {
-    folder_->write(to_state(std::move(snapshot)),
-                   [this](std::uint64_t id, const std::string& failure) {
-                     boost::asio::post(io_, [this, id, failure] {
-                       if (failure.empty()) {
-                         server_->on_persisted(id, Clock::now());
-                       } else {
-                         server_->on_persist_failed(id, failure, Clock::now());
-                       }
-                     });
-                   });
+    folder_->write(to_state(std::move(snapshot)), loop_.persisted());
   }
 
   void accepted(const BestRecord& best) override {
@@ -210,7 +161,7 @@ class SwampServer::Implementation final : private SwampServerPorts {
       try {
         options_.accepted(version, loss, *model);
       } catch (const std::exception& error) {
-        boost::asio::post(io_, [this, text = std::string(error.what())] {
+        boost::asio::post(loop_.io(), [this, text = std::string(error.what())] {
           log("warning: what was to happen with an accepted model failed: " + text);
         });
       }
@@ -222,15 +173,9 @@ class SwampServer::Implementation final : private SwampServerPorts {
   }
 
   SwampServerOptions options_;
-  boost::asio::io_context io_{1};
-  boost::asio::steady_timer timer_{io_};
-  const std::atomic<bool>* stop_ = nullptr;
   std::unique_ptr<BestModelServer> server_;
-  ServerLinks<BestModelServer, LentModels> links_{[this](const std::string& line) { log(line); }};
-  std::string reason_;
+  ServerLoop<BestModelServer, LentModels> loop_{[this](const std::string& line) { log(line); }};
   std::exception_ptr failure_;
-  std::optional<Clock::time_point> ending_;
-  std::unique_ptr<Listener> listener_;
   std::unique_ptr<StateFolder> folder_;
   std::unique_ptr<ExaminerThread> examiner_;
 };

@@ -22,15 +22,11 @@
 
 namespace cohort {
 
-struct SwampServerOptions {
-  ListenerOptions listener;
+struct SwampServerOptions : MembershipOptions {
+  ListenerOptions listener = {};
   std::filesystem::path state_dir = {};  // empty: nothing survives a restart
   std::string told = {};                 // what every worker's job must have: swamp_spec.h
   int workers = 0;                       // ranks from here on are refused; 0: the first worker says
-  std::chrono::nanoseconds idle_exit = std::chrono::minutes(10);  // without any worker
-  std::chrono::nanoseconds evict_after = std::chrono::milliseconds(2500);
-  std::chrono::nanoseconds late_start = std::chrono::seconds(30);  // best_model_server.h
-  std::function<void(const std::string&)> log = {};                // a line for people
   // A model is the best now, and durable where there is a state_dir. On the examiner's thread, in
   // the order of versions, before run() returns. Not of the one that a restarted server begins
   // with. An exception is logged.

@@ -71,7 +71,7 @@ class Harness final : public ClientPorts {
   void push(std::uint8_t count) {
     if (!pushing_) {
       const bool open = begun_ && !client_.push_outcome();
-      if (open || client_.joined_body().incarnation == 0) return;
+      if (open || client_.membership().incarnation() == 0) return;
       client_.begin_push(gradients_);
       begun_ = pushing_ = true;
       final_ = 0;
@@ -84,25 +84,34 @@ class Harness final : public ClientPorts {
   void frame(Input& input) {
     FrameHeader header;
     const std::uint8_t type = input.byte();
-    constexpr auto kFirst = static_cast<FrameType>(ServerFrame::kJoined);
-    header.type = static_cast<FrameType>(type < 200 ? kFirst + type % 10 : type);
+    constexpr auto kJoined = static_cast<FrameType>(MemberFrame::kJoined);
+    constexpr FrameType kTypes[] = {kJoined,
+                                    static_cast<FrameType>(MemberFrame::kRefused),
+                                    static_cast<FrameType>(MemberFrame::kFenced),
+                                    static_cast<FrameType>(ServerFrame::kAck),
+                                    static_cast<FrameType>(ServerFrame::kDropped),
+                                    static_cast<FrameType>(ServerFrame::kRejected),
+                                    static_cast<FrameType>(ServerFrame::kDurable),
+                                    static_cast<FrameType>(ServerFrame::kValues),
+                                    static_cast<FrameType>(ServerFrame::kFinished),
+                                    static_cast<FrameType>(MemberFrame::kGoodbye)};
+    header.type = type < 200 ? kTypes[type % std::size(kTypes)] : type;
     const std::uint8_t fields = input.byte();
     header.incarnation = (fields & 1) != 0 ? incarnation_ : input.number();
     header.sequence = input.number();
     header.place = input.number();
     header.detail = static_cast<std::uint32_t>(input.number());
     Bytes payload = input.bytes(fields >> 1);
-    if (header.type == kFirst && (fields & 2) != 0) {
-      payload = encode(JoinedBody{.incarnation = header.incarnation + (fields >> 7),
-                                  .lineage = 1,
-                                  .applied = header.sequence,
-                                  .durable = header.place,
-                                  .version = header.detail,
-                                  .progress = 0,
-                                  .initialized = (fields & 4) != 0,
-                                  .keeps_state = (fields & 8) != 0,
-                                  .applied_before = 1,
-                                  .in_model_before = (fields & 16) != 0});
+    if (header.type == kJoined && (fields & 2) != 0) {
+      header.incarnation += fields >> 7;
+      payload = encode_joined(1, encode(JoinedBody{.applied = header.sequence,
+                                                   .durable = header.place,
+                                                   .version = header.detail,
+                                                   .progress = 0,
+                                                   .initialized = (fields & 4) != 0,
+                                                   .keeps_state = (fields & 8) != 0,
+                                                   .applied_before = 1,
+                                                   .in_model_before = (fields & 16) != 0}));
     }
     if (!connected_) return;
     header.length = static_cast<std::uint32_t>(payload.size());

@@ -73,9 +73,9 @@ class Harness final : public ServerPorts {
     std::uint8_t all = 0;
     for (const std::byte each : payload) all |= static_cast<std::uint8_t>(each);
     sink_ = all;
-    if (header.type != static_cast<FrameType>(ServerFrame::kJoined)) return;
-    incarnations_[to] = decode_joined(payload).incarnation;
-    lineage_ = decode_joined(payload).lineage;
+    if (header.type != static_cast<FrameType>(MemberFrame::kJoined)) return;
+    incarnations_[to] = header.incarnation;
+    lineage_ = joined_lineage(payload);
   }
   std::size_t piece_bytes(ConnectionId) const override { return 2 * sizeof(float); }
   bool has_room(ConnectionId) override { return ++asked_ % 3 != 0; }
@@ -156,7 +156,15 @@ class Harness final : public ServerPorts {
     FrameHeader header;
     // Mostly what a worker may say; now and then anything.
     const std::uint8_t type = input.byte();
-    header.type = static_cast<FrameType>(type < 192 ? kFirstFreeType + type % 8 : type);
+    constexpr FrameType kTypes[] = {static_cast<FrameType>(MemberFrame::kJoin),
+                                    static_cast<FrameType>(ServerFrame::kInitialize),
+                                    static_cast<FrameType>(ServerFrame::kInitialized),
+                                    static_cast<FrameType>(ServerFrame::kCommitted),
+                                    static_cast<FrameType>(ServerFrame::kPush),
+                                    static_cast<FrameType>(ServerFrame::kPull),
+                                    static_cast<FrameType>(ServerFrame::kPersist),
+                                    static_cast<FrameType>(MemberFrame::kLeave)};
+    header.type = type < 192 ? kTypes[type % std::size(kTypes)] : type;
     const std::uint8_t fields = input.byte();
     if ((fields & 1) != 0 && connection) header.incarnation = incarnations_[*connection];
     if ((fields & 2) != 0) header.incarnation = input.word();
@@ -208,10 +216,7 @@ class Harness final : public ServerPorts {
   }
 
   static Bytes join_body(std::uint64_t lineage, const std::string& text) {
-    Bytes body(sizeof lineage + text.size());
-    std::memcpy(body.data(), &lineage, sizeof lineage);
-    std::memcpy(body.data() + sizeof lineage, text.data(), text.size());
-    return body;
+    return encode(JoinRequest{.lineage = lineage, .job = text});
   }
 
   template <class Call>

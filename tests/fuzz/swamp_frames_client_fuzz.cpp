@@ -68,19 +68,26 @@ class Harness final : public SwampClientPorts {
   void frame(Input& input) {
     FrameHeader header;
     const std::uint8_t type = input.byte();
-    constexpr auto kFirst = static_cast<FrameType>(SwampFrame::kJoined);
-    header.type = static_cast<FrameType>(type < 200 ? kFirst + type % 8 : type);
+    constexpr auto kJoined = static_cast<FrameType>(MemberFrame::kJoined);
+    constexpr FrameType kTypes[] = {kJoined,
+                                    static_cast<FrameType>(MemberFrame::kRefused),
+                                    static_cast<FrameType>(MemberFrame::kFenced),
+                                    static_cast<FrameType>(SwampFrame::kVerdict),
+                                    static_cast<FrameType>(SwampFrame::kNothing),
+                                    static_cast<FrameType>(SwampFrame::kModel),
+                                    static_cast<FrameType>(SwampFrame::kValues),
+                                    static_cast<FrameType>(MemberFrame::kGoodbye)};
+    header.type = type < 200 ? kTypes[type % std::size(kTypes)] : type;
     const std::uint8_t fields = input.byte();
     header.incarnation = (fields & 1) != 0 ? incarnation_ : input.number();
     header.sequence = input.number();
     header.place = input.number();
     header.detail = static_cast<std::uint32_t>(input.number());
     Bytes payload = input.bytes(fields >> 1);
-    if (header.type == kFirst && (fields & 2) != 0) {
-      payload = encode(JoinedSwamp{.incarnation = header.incarnation + (fields >> 7),
-                                   .lineage = 1,
-                                   .initialized = (fields & 4) != 0,
-                                   .known = {header.sequence, header.place}});
+    if (header.type == kJoined && (fields & 2) != 0) {
+      header.incarnation += fields >> 7;
+      payload = encode_joined(1, encode(JoinedSwamp{.initialized = (fields & 4) != 0,
+                                                    .known = {header.sequence, header.place}}));
     }
     if (header.type == static_cast<FrameType>(SwampFrame::kModel) && (fields & 2) != 0) {
       payload = encode_number(0.5);

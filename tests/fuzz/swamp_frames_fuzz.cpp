@@ -60,7 +60,7 @@ class Harness final : public SwampServerPorts {
     }
   }
 
-  void send(SwampConnection to, const FrameHeader& header, std::span<const std::byte> payload,
+  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
             const ModelValues& owner) override {
     COHORT_CHECK(open_.count(to) == 1, "a frame to a connection that is no more");
     COHORT_CHECK(payload.size() <= kMaxPayload, "a payload over the bound");
@@ -70,12 +70,12 @@ class Harness final : public SwampServerPorts {
     for (const std::byte each : payload) all |= static_cast<std::uint8_t>(each);
     sink_ = all;
     if (owner) check_finite(*owner);
-    if (header.type != static_cast<FrameType>(SwampFrame::kJoined)) return;
-    const JoinedSwamp joined = decode_joined_swamp(payload);
-    incarnations_[to] = joined.incarnation;
-    lineage_ = joined.lineage;
+    if (header.type != static_cast<FrameType>(MemberFrame::kJoined)) return;
+    decode_joined_swamp(joined_rest(payload));
+    incarnations_[to] = header.incarnation;
+    lineage_ = joined_lineage(payload);
   }
-  void close(SwampConnection connection, const std::string&) override { open_.erase(connection); }
+  void close(ConnectionId connection, const std::string&) override { open_.erase(connection); }
   void examine(std::uint64_t ticket, const ModelValues& model, std::uint64_t) override {
     COHORT_CHECK(!examining_, "two examinations at a time");
     check_finite(*model);
@@ -136,7 +136,7 @@ class Harness final : public SwampServerPorts {
 
   void tick(std::uint8_t amount) {
     since_ += std::chrono::milliseconds(1 + amount * (amount % 2 == 0 ? 1 : 20));
-    for (const SwampConnection each : std::set<SwampConnection>(open_)) {
+    for (const ConnectionId each : std::set<ConnectionId>(open_)) {
       if (amount % 4 == 0 && open_.count(each) == 1) server_->on_heard(each, now());
     }
     server_->on_tick(now());
@@ -172,7 +172,7 @@ class Harness final : public SwampServerPorts {
     }
   }
 
-  std::optional<SwampConnection> pick(std::uint8_t which) const {
+  std::optional<ConnectionId> pick(std::uint8_t which) const {
     if (open_.empty()) return {};
     return *std::next(open_.begin(), which % static_cast<int>(open_.size()));
   }
@@ -182,8 +182,13 @@ class Harness final : public SwampServerPorts {
     FrameHeader header;
     // Mostly what a worker may say; now and then anything.
     const std::uint8_t type = input.byte();
-    constexpr auto kFirst = static_cast<FrameType>(SwampFrame::kJoin);
-    header.type = static_cast<FrameType>(type < 192 ? kFirst + type % 6 : type);
+    constexpr FrameType kTypes[] = {static_cast<FrameType>(MemberFrame::kJoin),
+                                    static_cast<FrameType>(SwampFrame::kInitial),
+                                    static_cast<FrameType>(SwampFrame::kOffer),
+                                    static_cast<FrameType>(SwampFrame::kOfferValues),
+                                    static_cast<FrameType>(SwampFrame::kPull),
+                                    static_cast<FrameType>(MemberFrame::kLeave)};
+    header.type = type < 192 ? kTypes[type % std::size(kTypes)] : type;
     const std::uint8_t fields = input.byte();
     if ((fields & 1) != 0 && connection) header.incarnation = incarnations_[*connection];
     if ((fields & 2) != 0) header.incarnation = input.word();
@@ -236,14 +241,12 @@ class Harness final : public SwampServerPorts {
   }
 
   Bytes join_body(std::uint64_t lineage) const {
-    Bytes body(sizeof lineage + spec_text_.size());
-    std::memcpy(body.data(), &lineage, sizeof lineage);
-    std::memcpy(body.data() + sizeof lineage, spec_text_.data(), spec_text_.size());
-    return body;
+    return encode(JoinRequest{
+        .conversation = Conversation::kBestModel, .lineage = lineage, .job = spec_text_});
   }
 
   template <class Call>
-  void guarded(SwampConnection connection, const Call& call) {
+  void guarded(ConnectionId connection, const Call& call) {
     try {
       call();
     } catch (const PeerError&) {
@@ -257,10 +260,10 @@ class Harness final : public SwampServerPorts {
   std::unique_ptr<BestModelServer> server_;
   Seed lives_ = 0;
   std::uint64_t version_ = 0;
-  std::set<SwampConnection> open_;
-  SwampConnection last_ = 0;
+  std::set<ConnectionId> open_;
+  ConnectionId last_ = 0;
   std::chrono::nanoseconds since_ = {};
-  std::map<SwampConnection, std::uint64_t> incarnations_;
+  std::map<ConnectionId, std::uint64_t> incarnations_;
   std::uint64_t lineage_ = 0;
   std::optional<std::uint64_t> examining_;
   std::optional<SwampSnapshot> writing_;

@@ -222,7 +222,7 @@ class Cluster : public ServerPorts {
     ShardClient& client = *worker.client;
     switch (worker.phase) {
       case Worker::Phase::kFirstPull:
-        if (!client.joined() && !worker.initial_given) return false;
+        if (!client.membership().joined() && !worker.initial_given) return false;
         if (!worker.initial_given) {
           if (rank == 0 && client.needs_values()) client.initialize(initial, {}, {});
           worker.initial_given = true;
@@ -293,7 +293,7 @@ class Cluster : public ServerPorts {
   }
   bool all_left() const {
     return std::all_of(workers.begin(), workers.end(),
-                       [](const auto& worker) { return worker->client->left(); });
+                       [](const auto& worker) { return worker->client->membership().left(); });
   }
 
   // ServerPorts

@@ -70,7 +70,7 @@ TEST(Loss, IsNotCountedAgainWhenItsWorkerComesTooLate) {
   cluster.pass(seconds(6));
   cluster.connect(1);
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(1).joined());
+  EXPECT_TRUE(cluster.client(1).membership().joined());
   EXPECT_EQ(cluster.server->counters().lost, 2U);
 }
 

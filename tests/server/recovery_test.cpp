@@ -94,7 +94,7 @@ TEST(Recovery, ARestartedWorkerGetsANewIncarnationAndItsProgress) {
   cluster.start_worker(1);
   cluster.connect(1);
   cluster.materialize();
-  EXPECT_EQ(cluster.client(1).joined_body().incarnation, 2U);
+  EXPECT_EQ(cluster.client(1).membership().incarnation(), 2U);
   EXPECT_EQ(cluster.client(1).joined_body().progress, 1U);
   EXPECT_EQ(cluster.client(1).joined_body().applied, 0U);
   EXPECT_TRUE(cluster.client(1).joined_body().initialized);
@@ -105,17 +105,17 @@ TEST(Recovery, TellsANewIncarnationOnlyWhenItIsOnDisk) {
   cluster.auto_persist = false;
   cluster.connect(0);
   cluster.materialize();
-  EXPECT_FALSE(cluster.client(0).joined());
+  EXPECT_FALSE(cluster.client(0).membership().joined());
   cluster.server->on_persist_failed(cluster.persisting.front().id, "disk full", cluster.now);
   cluster.persisting.clear();
   cluster.materialize();
-  EXPECT_FALSE(cluster.client(0).joined());
+  EXPECT_FALSE(cluster.client(0).membership().joined());
   EXPECT_EQ(cluster.server->counters().persist_failures, 1U);
   cluster.pass(std::chrono::seconds(2));  // it is tried again
   ASSERT_EQ(cluster.persisting.size(), 1U);
   cluster.finish_persist();
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(0).joined());
+  EXPECT_TRUE(cluster.client(0).membership().joined());
 }
 
 TEST(Recovery, AnEvictedIncarnationIsFencedAndComesBackAsANewOne) {
@@ -133,8 +133,8 @@ TEST(Recovery, AnEvictedIncarnationIsFencedAndComesBackAsANewOne) {
     cluster.connect(1);
     cluster.materialize();
     ASSERT_TRUE(cluster.end_step(1));
-    EXPECT_EQ(cluster.client(1).rejoined(), 1U);
-    EXPECT_EQ(cluster.client(1).joined_body().incarnation, 2U);
+    EXPECT_EQ(cluster.client(1).membership().rejoined(), 1U);
+    EXPECT_EQ(cluster.client(1).membership().incarnation(), 2U);
     EXPECT_EQ(cluster.server->counters().fenced, 1U);
     const Kind outcome = cluster.at(1).steps.back().outcome.kind;
     EXPECT_EQ(outcome, applied ? Kind::kApplied : Kind::kFenced);
@@ -212,7 +212,7 @@ TEST(Recovery, WaitsAWhileForAnEvictedWorkerAndForOneThatNeverCame) {
   cluster.pass(std::chrono::milliseconds(3000));
   cluster.client(0).leave();
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(0).left());
+  EXPECT_TRUE(cluster.client(0).membership().left());
   cluster.disconnect(0);
   cluster.pass(std::chrono::milliseconds(9000));
   EXPECT_FALSE(cluster.server->finished());

@@ -31,7 +31,7 @@ TEST(Refusal, RefusesWhoDoesNotBelong) {
     std::string why = "nothing was said";
     for (const Parcel& frame : cluster.at(1).to_worker) {
       client.on_frame(frame.header, frame.payload(), cluster.now);
-      if (client.refused()) why = *client.refused();
+      if (client.membership().refused()) why = *client.membership().refused();
     }
     cluster.at(1).to_worker.clear();
     return why;
@@ -56,8 +56,8 @@ TEST(Refusal, AServerWithoutItsStateRefusesThoseWhoKnewTheOldOne) {
   cluster.restart_server();
   cluster.connect(0);
   cluster.materialize();
-  ASSERT_TRUE(cluster.client(0).refused().has_value());
-  EXPECT_NE(cluster.client(0).refused()->find("--state-dir"), std::string::npos);
+  ASSERT_TRUE(cluster.client(0).membership().refused().has_value());
+  EXPECT_NE(cluster.client(0).membership().refused()->find("--state-dir"), std::string::npos);
 }
 
 TEST(Refusal, ARankStartedTwiceIsToldSoAndOneThatWasRestartedIsNot) {
@@ -82,10 +82,10 @@ TEST(Refusal, ARankStartedTwiceIsToldSoAndOneThatWasRestartedIsNot) {
     }
     const FrameType type = cluster.at(0).to_worker.front().header.type;
     cluster.at(0).to_worker.clear();
-    return static_cast<ServerFrame>(type);
+    return static_cast<MemberFrame>(type);
   };
-  EXPECT_EQ(try_to_join(true), ServerFrame::kRefused);
-  EXPECT_EQ(try_to_join(false), ServerFrame::kJoined);
+  EXPECT_EQ(try_to_join(true), MemberFrame::kRefused);
+  EXPECT_EQ(try_to_join(false), MemberFrame::kJoined);
 }
 
 // Every frame that no honest worker sends ends its connection, and harms nobody else.
@@ -108,7 +108,7 @@ TEST(Refusal, LiesEndTheConnectionAndNothingElse) {
                                  {ServerFrame::kCommitted, 1, 0, 0, 3},
                                  {ServerFrame::kCommitted, 1, 0, 0, 0},
                                  {ServerFrame::kCommitted, 9, 0, 0, 1},
-                                 {ServerFrame::kJoin, 0, 0, 0, 3},
+                                 {static_cast<ServerFrame>(MemberFrame::kJoin), 0, 0, 0, 3},
                                  {ServerFrame::kAck, 0, 0, 0, 0},
                                  {static_cast<ServerFrame>(999), 0, 0, 0, 0}};
   for (const Lie& lie : lies) {

@@ -55,12 +55,12 @@ TEST_P(Restart, AllWithACheckpointTakeTheJobBackToIt) {
   start_again(cluster);
   cluster.connect(1);
   cluster.materialize();
-  EXPECT_FALSE(cluster.client(1).joined()) << "worker 0 has the model";
+  EXPECT_FALSE(cluster.client(1).membership().joined()) << "worker 0 has the model";
   cluster.connect(0);
   cluster.pass(std::chrono::milliseconds(200));
   cluster.materialize();
-  ASSERT_TRUE(cluster.client(0).joined());
-  ASSERT_TRUE(cluster.client(1).joined());
+  ASSERT_TRUE(cluster.client(0).membership().joined());
+  ASSERT_TRUE(cluster.client(1).membership().joined());
   bring(cluster);
   expect_the_checkpoint(cluster);
 }
@@ -81,7 +81,7 @@ TEST_P(Restart, AServerFromItsSnapshotGoesBackToo) {
   cluster.restart_server();
   cluster.connect_all();
   cluster.materialize();
-  for (const Rank rank : {0, 1}) EXPECT_TRUE(cluster.client(rank).joined());
+  for (const Rank rank : {0, 1}) EXPECT_TRUE(cluster.client(rank).membership().joined());
   EXPECT_EQ(cluster.server->parameters()[0], 7.0F);
 }
 
@@ -93,7 +93,7 @@ TEST_P(Restart, OneWithACheckpointTakesItsPlaceAmongThoseUnderWay) {
   cluster.connect(0);
   cluster.pass(std::chrono::milliseconds(3000));
   cluster.materialize();
-  ASSERT_TRUE(cluster.client(0).joined());
+  ASSERT_TRUE(cluster.client(0).membership().joined());
   EXPECT_FALSE(cluster.client(0).needs_values()) << "the others' model counts";
 }
 
@@ -106,12 +106,12 @@ TEST_P(Restart, AWorkerThatMayComeBackToItsServerIsWaitedFor) {
   cluster.start_worker(0, JoinKind::kCheckpoint);  // worker 1 lives
   cluster.connect(0);
   cluster.pass(std::chrono::milliseconds(1000));
-  EXPECT_FALSE(cluster.client(0).joined());
+  EXPECT_FALSE(cluster.client(0).membership().joined());
   cluster.connect(1);
   cluster.materialize();
   cluster.pass(std::chrono::milliseconds(1000));
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(0).joined());
+  EXPECT_TRUE(cluster.client(0).membership().joined());
   EXPECT_FALSE(cluster.client(0).needs_values());
 }
 
@@ -126,7 +126,7 @@ TEST_P(Restart, OneThatComesWhenTheOthersAreDoneTakesItsPlace) {
   cluster.connect(1);
   cluster.pass(std::chrono::seconds(5));
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(1).joined());
+  EXPECT_TRUE(cluster.client(1).membership().joined());
 }
 
 TEST_P(Restart, AnOlderSnapshotIsOfAnotherJobToThoseWhoKnowTheNewer) {
@@ -139,8 +139,8 @@ TEST_P(Restart, AnOlderSnapshotIsOfAnotherJobToThoseWhoKnowTheNewer) {
   cluster.connect_all();
   cluster.materialize();
   for (const Rank rank : {0, 1}) {
-    ASSERT_TRUE(cluster.client(rank).refused());
-    EXPECT_THAT(*cluster.client(rank).refused(), testing::HasSubstr("older snapshot"));
+    ASSERT_TRUE(cluster.client(rank).membership().refused());
+    EXPECT_THAT(*cluster.client(rank).membership().refused(), testing::HasSubstr("older snapshot"));
   }
   start_again(cluster);
   cluster.connect_all();
@@ -214,10 +214,10 @@ TEST(End, AFarewellIsOnDiskBeforeItIsAnswered) {
   cluster.auto_persist = false;
   cluster.client(0).leave();
   cluster.materialize();
-  EXPECT_FALSE(cluster.client(0).left());
+  EXPECT_FALSE(cluster.client(0).membership().left());
   cluster.auto_persist = true;
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(0).left());
+  EXPECT_TRUE(cluster.client(0).membership().left());
 }
 
 TEST(Told, WorkersOfAJobThatTheServerWasNotStartedForAreRefused) {
@@ -226,12 +226,12 @@ TEST(Told, WorkersOfAJobThatTheServerWasNotStartedForAreRefused) {
   Cluster agrees(counting(2, ServerMode::kSync), options);
   agrees.connect_all();
   agrees.materialize();
-  EXPECT_FALSE(agrees.client(0).refused());
+  EXPECT_FALSE(agrees.client(0).membership().refused());
   Cluster differs(counting(3, ServerMode::kAsync), options);
   differs.connect(0);
   differs.materialize();
-  ASSERT_TRUE(differs.client(0).refused());
-  EXPECT_THAT(*differs.client(0).refused(),
+  ASSERT_TRUE(differs.client(0).membership().refused());
+  EXPECT_THAT(*differs.client(0).membership().refused(),
               testing::AllOf(testing::HasSubstr("--workers is 3 here and 2 where server 0 was"),
                              testing::HasSubstr("--server-mode is \"async\" here and \"sync\"")));
 }

@@ -29,8 +29,8 @@ class Resume : public ::testing::TestWithParam<ServerMode> {
   static void expect_the_checkpoint(Cluster& cluster) {
     cluster.pass(milliseconds(200));
     cluster.materialize();
-    ASSERT_TRUE(cluster.client(0).joined());
-    ASSERT_TRUE(cluster.client(1).joined());
+    ASSERT_TRUE(cluster.client(0).membership().joined());
+    ASSERT_TRUE(cluster.client(1).membership().joined());
     ASSERT_TRUE(cluster.client(0).needs_values());
     const std::vector<float> sevens(static_cast<std::size_t>(cluster.spec.size), 7.0F);
     cluster.client(0).initialize(sevens, {}, {.version = 4, .skipped = 0, .pushes = {}});
@@ -63,7 +63,8 @@ TEST_P(Resume, ARestoredServerHoldsTheOthersUntilWorker0Comes) {
   cluster.materialize();
   cluster.pass(seconds(25));
   cluster.materialize();
-  EXPECT_FALSE(cluster.client(1).joined()) << "with the snapshot of a moment of its own";
+  EXPECT_FALSE(cluster.client(1).membership().joined())
+      << "with the snapshot of a moment of its own";
   cluster.connect(0);
   cluster.materialize();
   expect_the_checkpoint(cluster);
@@ -80,7 +81,7 @@ TEST_P(Resume, SoDoesOneThatNothingHappenedTo) {
   cluster.materialize();
   cluster.pass(seconds(25));
   cluster.materialize();
-  EXPECT_FALSE(cluster.client(1).joined());
+  EXPECT_FALSE(cluster.client(1).membership().joined());
   cluster.connect(0);
   cluster.materialize();
   expect_the_checkpoint(cluster);
@@ -102,7 +103,7 @@ TEST_P(Resume, OthersThatHaveGoneOnWithoutWorker0NeedNotWaitForIt) {
   cluster.materialize();
   cluster.pass(milliseconds(200));
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(1).joined());
+  EXPECT_TRUE(cluster.client(1).membership().joined());
   EXPECT_EQ(cluster.client(1).joined_body().progress, 1U);
 }
 
@@ -115,7 +116,8 @@ TEST_P(Resume, AJobThatHadEndedGoesOnWithOtherSettings) {
     cluster.materialize();
     cluster.pass(seconds(40));
     cluster.materialize();
-    EXPECT_FALSE(cluster.client(first).refused()) << *cluster.client(first).refused();
+    EXPECT_FALSE(cluster.client(first).membership().refused())
+        << *cluster.client(first).membership().refused();
     EXPECT_FALSE(cluster.server->finished()) << *cluster.server->finished();
     cluster.connect(1 - first);
     cluster.materialize();
@@ -137,8 +139,8 @@ TEST_P(Resume, SettingsThatAreRefusedLeaveTheModelAsItIs) {
   cluster.connect_all();
   cluster.materialize();
   cluster.pass(seconds(20));
-  ASSERT_TRUE(cluster.client(0).refused());
-  EXPECT_THAT(*cluster.client(0).refused(), HasSubstr("not server 1"));
+  ASSERT_TRUE(cluster.client(0).membership().refused());
+  EXPECT_THAT(*cluster.client(0).membership().refused(), HasSubstr("not server 1"));
   EXPECT_EQ(cluster.server->parameters(), before);
   ASSERT_NE(cluster.server->spec(), nullptr);
 }
@@ -153,14 +155,14 @@ TEST_P(Resume, OneThatWasGivenUpAWhileAgoIsStillUnderWay) {
   cluster.connect(0);
   cluster.materialize();
   cluster.pass(seconds(3));
-  EXPECT_FALSE(cluster.client(0).joined());
+  EXPECT_FALSE(cluster.client(0).membership().joined());
   cluster.connect(1);  // its network is back
   cluster.materialize();
   cluster.pass(milliseconds(200));
   cluster.materialize();
-  EXPECT_FALSE(cluster.client(1).refused());
-  EXPECT_TRUE(cluster.client(1).joined());
-  EXPECT_TRUE(cluster.client(0).joined());
+  EXPECT_FALSE(cluster.client(1).membership().refused());
+  EXPECT_TRUE(cluster.client(1).membership().joined());
+  EXPECT_TRUE(cluster.client(0).membership().joined());
   EXPECT_FALSE(cluster.client(0).needs_values());
 }
 
@@ -176,7 +178,7 @@ TEST_P(Resume, AWorker0ThatIsGoneAgainTakesNothingBack) {
   cluster.pass(seconds(15));
   cluster.connect(1);
   cluster.materialize();
-  EXPECT_FALSE(cluster.client(1).refused());
+  EXPECT_FALSE(cluster.client(1).membership().refused());
 }
 
 TEST_P(Resume, OneThatWasAwayForLongIsToldWhatHasHappened) {
@@ -196,8 +198,8 @@ TEST_P(Resume, OneThatWasAwayForLongIsToldWhatHasHappened) {
     }
     cluster.connect(1);
     cluster.materialize();
-    ASSERT_TRUE(cluster.client(1).refused());
-    EXPECT_THAT(*cluster.client(1).refused(),
+    ASSERT_TRUE(cluster.client(1).membership().refused());
+    EXPECT_THAT(*cluster.client(1).membership().refused(),
                 testing::AllOf(HasSubstr("went back to worker 0's checkpoint"),
                                HasSubstr("--resume"), Not(HasSubstr("without its state"))));
     cluster.disconnect(1);
@@ -218,8 +220,8 @@ TEST_P(Resume, AnOlderSnapshotIsForgottenWithTheJob) {
   ASSERT_TRUE(cluster.client(0).needs_values());
   cluster.connect(1);
   cluster.materialize();
-  ASSERT_TRUE(cluster.client(1).refused());
-  EXPECT_THAT(*cluster.client(1).refused(), Not(HasSubstr("older snapshot")));
+  ASSERT_TRUE(cluster.client(1).membership().refused());
+  EXPECT_THAT(*cluster.client(1).membership().refused(), Not(HasSubstr("older snapshot")));
 }
 
 TEST_P(Resume, OfTwoConnectionsOfAWorkerTheLatestIsLetIn) {
@@ -251,7 +253,7 @@ TEST_P(Resume, Worker0TakesOneServerBackBecauseOthersWent) {
     cluster.connect(0);
     cluster.pass(milliseconds(4000));
     cluster.materialize();
-    ASSERT_TRUE(cluster.client(0).joined());
+    ASSERT_TRUE(cluster.client(0).membership().joined());
     ASSERT_FALSE(cluster.client(0).needs_values()) << "worker 1 is under way";
     cluster.client(0).go_back();
     if (lost == 1) cluster.deliver_to_server(0);
@@ -267,8 +269,9 @@ TEST_P(Resume, Worker0TakesOneServerBackBecauseOthersWent) {
     cluster.notice_closed();
     cluster.connect(1);
     cluster.materialize();
-    ASSERT_TRUE(cluster.client(1).refused());
-    EXPECT_THAT(*cluster.client(1).refused(), HasSubstr("went back to worker 0's checkpoint"));
+    ASSERT_TRUE(cluster.client(1).membership().refused());
+    EXPECT_THAT(*cluster.client(1).membership().refused(),
+                HasSubstr("went back to worker 0's checkpoint"));
     cluster.start_worker(1, JoinKind::kCheckpoint);
     cluster.connect(1);
     cluster.materialize();

@@ -115,11 +115,8 @@ TEST(Return, APlaceWhoseConnectionBrokeIsNotGivenAwayAtOnce) {
   // Another process of this rank asks for the place, and is made to wait.
   const ConnectionId other = 1000;
   cluster.owner[other] = 0;
-  FrameHeader join{.type = static_cast<FrameType>(ServerFrame::kJoin)};
-  Bytes payload(8);
-  const std::string text = to_json(cluster.spec).dump();
-  const auto bytes = std::as_bytes(std::span(text));
-  payload.insert(payload.end(), bytes.begin(), bytes.end());
+  FrameHeader join{.type = static_cast<FrameType>(MemberFrame::kJoin)};
+  const Bytes payload = encode(JoinRequest{.job = to_json(cluster.spec).dump()});
   join.length = static_cast<std::uint32_t>(payload.size());
   cluster.server->on_connected(other, 0, cluster.now);
   cluster.server->on_frame(other, join, payload, cluster.now);
@@ -128,16 +125,16 @@ TEST(Return, APlaceWhoseConnectionBrokeIsNotGivenAwayAtOnce) {
   cluster.pass(milliseconds(200));
   cluster.connect(0);
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(0).joined());
-  EXPECT_EQ(cluster.client(0).joined_body().incarnation, 1U);
-  EXPECT_EQ(cluster.client(0).rejoined(), 0U);
+  EXPECT_TRUE(cluster.client(0).membership().joined());
+  EXPECT_EQ(cluster.client(0).membership().incarnation(), 1U);
+  EXPECT_EQ(cluster.client(0).membership().rejoined(), 0U);
   // The other one is stopped by then: it gets nothing though the first has gone.
   cluster.pass(milliseconds(2000));
   cluster.disconnect(0);
   cluster.pass(milliseconds(1000));
   cluster.connect(0);
   cluster.materialize();
-  EXPECT_EQ(cluster.client(0).joined_body().incarnation, 1U);
+  EXPECT_EQ(cluster.client(0).membership().incarnation(), 1U);
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ TEST(ShardClient, KeepsNothingForAServerThatWritesNothing) {
   cluster.begin();
   cluster.train(5);
   EXPECT_EQ(cluster.client(0).window(), 0U);
-  EXPECT_TRUE(cluster.client(0).left());
+  EXPECT_TRUE(cluster.client(0).membership().left());
 }
 
 TEST(ShardClient, RepeatsRoundsOneByOneAndStreamsOtherPushes) {
@@ -172,7 +172,7 @@ TEST(ShardClient, IsLetGoOnlyWhenAllItPushedIsOnDisk) {
   ASSERT_TRUE(cluster.end_step(0));
   cluster.client(0).leave();
   cluster.materialize();
-  EXPECT_FALSE(cluster.client(0).left());
+  EXPECT_FALSE(cluster.client(0).membership().left());
   EXPECT_EQ(cluster.client(0).waits_for(), "the farewell of server 0");
   cluster.crash_server();  // the snapshot is lost; the worker still has what it pushed
   cluster.restart_server();
@@ -181,7 +181,7 @@ TEST(ShardClient, IsLetGoOnlyWhenAllItPushedIsOnDisk) {
   EXPECT_EQ(cluster.server->version(), 1U);
   cluster.finish_persist();
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(0).left());
+  EXPECT_TRUE(cluster.client(0).membership().left());
 }
 
 TEST(ShardClient, InitialValuesAreSentAgainUntilTheyCount) {
@@ -210,8 +210,8 @@ TEST(ShardClient, AServerThatBreaksTheProtocolIsAPeerError) {
     std::uint64_t sequence, place;
     std::size_t bytes;
   };
-  const std::vector<Lie> lies = {{ServerFrame::kJoined, 0, 0, 0},
-                                 {ServerFrame::kJoined, 0, 0, 5},
+  const std::vector<Lie> lies = {{static_cast<ServerFrame>(MemberFrame::kJoined), 0, 0, 0},
+                                 {static_cast<ServerFrame>(MemberFrame::kJoined), 0, 0, 5},
                                  {ServerFrame::kAck, 5, 0, 1},
                                  {ServerFrame::kAck, 0, 0, 9},
                                  {ServerFrame::kValues, 99, 0, 40},

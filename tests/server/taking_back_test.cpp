@@ -37,7 +37,7 @@ TEST(TakingBack, APushThatWaitsForItsRoundIsInNoModel) {
   EXPECT_EQ(cluster.client(0).version(), 0U);
   cluster.client(0).leave(LeaveKind::kInterrupted);
   cluster.materialize();
-  EXPECT_TRUE(cluster.client(0).left());
+  EXPECT_TRUE(cluster.client(0).membership().left());
   cluster.pass(std::chrono::seconds(5));
   EXPECT_EQ(cluster.server->version(), 0U) << "a round was made of what had been taken back";
   EXPECT_EQ(cluster.errors, std::vector<std::string>());

@@ -30,7 +30,7 @@ class Pond final : public SwampServerPorts {
     }
     Rank rank = 0;
     std::unique_ptr<BestModelClient> client;
-    std::optional<SwampConnection> connection;
+    std::optional<ConnectionId> connection;
     std::deque<Parcel> out;
     std::deque<Parcel> in;
     std::string closed;  // why the server has closed its connection
@@ -88,7 +88,7 @@ class Pond final : public SwampServerPorts {
   // Both sides notice; what was on its way is gone.
   void drop(Worker& worker) {
     if (!worker.connection) return;
-    const SwampConnection connection = *worker.connection;
+    const ConnectionId connection = *worker.connection;
     worker.connection.reset();
     worker.in.clear();
     worker.out.clear();
@@ -174,7 +174,7 @@ class Pond final : public SwampServerPorts {
   }
 
   // SwampServerPorts
-  void send(SwampConnection to, const FrameHeader& header, std::span<const std::byte> payload,
+  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
             const ModelValues&) override {
     for (auto& worker : workers) {
       if (worker->connection == to) {
@@ -182,7 +182,7 @@ class Pond final : public SwampServerPorts {
       }
     }
   }
-  void close(SwampConnection connection, const std::string& reason) override {
+  void close(ConnectionId connection, const std::string& reason) override {
     for (auto& worker : workers) {
       if (worker->connection != connection) continue;
       worker->closed = reason;
@@ -204,7 +204,7 @@ class Pond final : public SwampServerPorts {
   Deadline now = Deadline{} + std::chrono::hours(1);
   std::unique_ptr<BestModelServer> server;
   std::vector<std::unique_ptr<Worker>> workers;
-  SwampConnection last_connection = 0;
+  ConnectionId last_connection = 0;
   std::optional<Examined> examining;
   std::optional<SwampSnapshot> writing;
   std::optional<SwampSnapshot> disk;

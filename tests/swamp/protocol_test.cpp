@@ -14,7 +14,8 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-FrameHeader frame(const Pond::Worker&, SwampFrame type, std::uint64_t incarnation,
+template <class Type>
+FrameHeader frame(const Pond::Worker&, Type type, std::uint64_t incarnation,
                   std::uint64_t sequence = 0, std::uint64_t place = 0, std::uint32_t detail = 0) {
   FrameHeader header;
   header.type = static_cast<FrameType>(type);
@@ -49,8 +50,8 @@ TEST(Swamp, InitialValuesThatAreNoNumbersAreRefused) {
   pond.client(0).pull(PullKind::kStart, 0);
   pond.connect(pond.at(0));
   pond.commit();
-  ASSERT_TRUE(pond.client(0).refused());
-  EXPECT_THAT(*pond.client(0).refused(), HasSubstr("not finite"));
+  ASSERT_TRUE(pond.client(0).membership().refused());
+  EXPECT_THAT(*pond.client(0).membership().refused(), HasSubstr("not finite"));
 }
 
 TEST(Swamp, WhoComesLateBeginsWithTheBest) {
@@ -251,7 +252,7 @@ TEST(Swamp, ASilentWorkerIsGivenUpAndMayComeBack) {
   EXPECT_EQ(pond.server->counters().evictions, 1U);
   pond.connect(pond.at(1));
   pond.commit();
-  EXPECT_EQ(pond.client(1).rejoined(), 0U);
+  EXPECT_EQ(pond.client(1).membership().rejoined(), 0U);
   pond.offer(1, 3, 1);
   pond.examine(3);
   pond.commit();
@@ -267,19 +268,19 @@ TEST(Swamp, AProcessWhosePlaceIsTakenIsFenced) {
   second.client->pull(PullKind::kStart, 0);
   pond.connect(second);
   pond.commit();
-  ASSERT_TRUE(second.client->joined());
+  ASSERT_TRUE(second.client->membership().joined());
   // It wakes up, and its offer with it.
   pond.at(0).client->offer(Pond::model(1), 0.1);
   pond.connect(pond.at(0));
   pond.commit();
-  EXPECT_EQ(pond.client(0).rejoined(), 1U);
-  EXPECT_FALSE(pond.client(0).joined());
+  EXPECT_EQ(pond.client(0).membership().rejoined(), 1U);
+  EXPECT_FALSE(pond.client(0).membership().joined());
   EXPECT_EQ(pond.examinations, 0);
   // The new one is there to stay.
   for (int i = 0; i < 90; ++i) pond.pass(milliseconds(50)), pond.commit();
-  ASSERT_TRUE(pond.client(0).refused());
-  EXPECT_THAT(*pond.client(0).refused(), HasSubstr("already there"));
-  EXPECT_TRUE(second.client->joined());
+  ASSERT_TRUE(pond.client(0).membership().refused());
+  EXPECT_THAT(*pond.client(0).membership().refused(), HasSubstr("already there"));
+  EXPECT_TRUE(second.client->membership().joined());
 }
 
 TEST(Swamp, WhatAKilledWorkerOfferedIsJudgedBeforeTheEnd) {
@@ -350,8 +351,8 @@ TEST(Swamp, AServerWithoutItsStateIsNotTheSame) {
   pond.crash_server();
   pond.connect(pond.at(0));
   pond.commit();
-  ASSERT_TRUE(pond.client(0).refused());
-  EXPECT_THAT(*pond.client(0).refused(), HasSubstr("--state-dir"));
+  ASSERT_TRUE(pond.client(0).membership().refused());
+  EXPECT_THAT(*pond.client(0).membership().refused(), HasSubstr("--state-dir"));
 }
 
 TEST(Swamp, ADamagedStateIsAFileError) {
@@ -403,12 +404,12 @@ TEST(Swamp, LiesEndTheConnectionAndNothingElse) {
     EXPECT_THROW(pond.server->on_frame(*pond.at(0).connection, sent, payload, pond.now), PeerError)
         << header.type << " " << header.sequence;
   };
-  const auto of = [&](SwampFrame type, std::uint64_t sequence = 0, std::uint64_t place = 0,
+  const auto of = [&](auto type, std::uint64_t sequence = 0, std::uint64_t place = 0,
                       std::uint32_t detail = 0) {
     return frame(pond.at(0), type, incarnation, sequence, place, detail);
   };
-  lie(of(SwampFrame::kJoin), {});
-  lie(of(SwampFrame::kJoined), {});
+  lie(of(MemberFrame::kJoin), {});
+  lie(of(MemberFrame::kJoined), {});
   lie(of(static_cast<SwampFrame>(32)), {});
   lie(of(SwampFrame::kPull, 9, 0, 3), {});
   lie(of(SwampFrame::kOfferValues, 2), four);
@@ -426,7 +427,7 @@ TEST(Swamp, LiesEndTheConnectionAndNothingElse) {
   lie(of(SwampFrame::kOfferValues, 2), Bytes(3));
   lie(of(SwampFrame::kOfferValues, 2), {});
   lie(of(SwampFrame::kPull, 9), {});
-  lie(of(SwampFrame::kLeave), {});
+  lie(of(MemberFrame::kLeave), {});
   // The worker and its offer are as they were.
   FrameHeader rest = of(SwampFrame::kOfferValues, 2);
   rest.length = 16;
@@ -443,7 +444,7 @@ TEST(Swamp, AFrameBeforeJoiningEndsTheConnection) {
   pond.server->on_connected(77, 0, pond.now);
   EXPECT_THROW(pond.server->on_frame(77, frame(pond.at(0), SwampFrame::kPull, 0), {}, pond.now),
                PeerError);
-  EXPECT_THROW(pond.server->on_frame(77, frame(pond.at(0), SwampFrame::kJoin, 0), {}, pond.now),
+  EXPECT_THROW(pond.server->on_frame(77, frame(pond.at(0), MemberFrame::kJoin, 0), {}, pond.now),
                PeerError);
 }
 

@@ -8,9 +8,21 @@ namespace cohort::simulation {
 namespace {
 
 const char* name_of(FrameType type) {
-  switch (static_cast<ServerFrame>(type)) {
-    case ServerFrame::kJoin:
+  switch (static_cast<MemberFrame>(type)) {
+    case MemberFrame::kJoin:
       return "join";
+    case MemberFrame::kLeave:
+      return "leave";
+    case MemberFrame::kJoined:
+      return "joined";
+    case MemberFrame::kRefused:
+      return "refused";
+    case MemberFrame::kFenced:
+      return "fenced";
+    case MemberFrame::kGoodbye:
+      return "goodbye";
+  }
+  switch (static_cast<ServerFrame>(type)) {
     case ServerFrame::kInitialize:
       return "initialize";
     case ServerFrame::kInitialized:
@@ -23,14 +35,6 @@ const char* name_of(FrameType type) {
       return "pull";
     case ServerFrame::kPersist:
       return "persist";
-    case ServerFrame::kLeave:
-      return "leave";
-    case ServerFrame::kJoined:
-      return "joined";
-    case ServerFrame::kRefused:
-      return "refused";
-    case ServerFrame::kFenced:
-      return "fenced";
     case ServerFrame::kAck:
       return "ack";
     case ServerFrame::kDropped:
@@ -43,8 +47,6 @@ const char* name_of(FrameType type) {
       return "values";
     case ServerFrame::kFinished:
       return "finished";
-    case ServerFrame::kGoodbye:
-      return "goodbye";
     case ServerFrame::kProgress:
       return "progress";
     case ServerFrame::kEarlyValues:
@@ -66,12 +68,11 @@ std::string frame_text(const FrameHeader& header, std::span<const std::byte> pay
     out << " workers=";
     for (const Rank rank : decode_workers(payload, workers)) out << rank;
   }
-  if (type == ServerFrame::kJoined) {
-    const JoinedBody body = decode_joined(payload);
-    out << " [incarnation " << body.incarnation << ", lineage " << body.lineage % 10000
-        << ", applied " << body.applied << ", durable " << body.durable << ", version "
-        << body.version << ", progress " << body.progress
-        << (body.initialized ? ", initialized" : "") << "]";
+  if (header.type == static_cast<FrameType>(MemberFrame::kJoined)) {
+    const JoinedBody body = decode_joined(joined_rest(payload));
+    out << " [lineage " << joined_lineage(payload) % 10000 << ", applied " << body.applied
+        << ", durable " << body.durable << ", version " << body.version << ", progress "
+        << body.progress << (body.initialized ? ", initialized" : "") << "]";
   }
   return out.str();
 }

@@ -63,7 +63,7 @@ void World::server_sends(ConnectionId to, const FrameHeader& header,
   }
   oracle_.model_seen(server_.machine().version(), server_.machine().parameters(), now_);
   oracle_.server_sent(through.process, header, payload, now_);
-  if (header.type == static_cast<FrameType>(ServerFrame::kJoined)) {
+  if (header.type == static_cast<FrameType>(MemberFrame::kJoined)) {
     processes_[static_cast<std::size_t>(through.process)]->joined_by = to;
   }
   Parcel parcel;

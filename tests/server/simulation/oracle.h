@@ -129,7 +129,7 @@ class Oracle {
   void check_round(const std::vector<std::pair<Rank, int>>& added, Time now);
   bool repeated(const std::vector<std::pair<Rank, int>>& added) const;
   void check_promise(const Promise& promise) const;
-  void on_joined(int process, const JoinedBody& body, Time now);
+  void on_joined(int process, std::uint64_t incarnation, const JoinedBody& body, Time now);
   void on_fenced(Process& process, std::uint64_t incarnation, Time now);
   void check_gap(int process) const;
   void check_alone(Rank rank) const;

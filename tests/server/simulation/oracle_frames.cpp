@@ -42,11 +42,13 @@ void Oracle::server_sent(int process, const FrameHeader& header, std::span<const
       type == ServerFrame::kRejected) {
     clocks_.answered(to.rank, header.sequence);
   }
+  if (header.type == static_cast<FrameType>(MemberFrame::kJoined)) {
+    return on_joined(process, header.incarnation, decode_joined(joined_rest(payload)), now);
+  }
+  if (header.type == static_cast<FrameType>(MemberFrame::kFenced)) {
+    return on_fenced(to, header.incarnation, now);
+  }
   switch (type) {
-    case ServerFrame::kJoined:
-      return on_joined(process, decode_joined(payload), now);
-    case ServerFrame::kFenced:
-      return on_fenced(to, header.incarnation, now);
     case ServerFrame::kAck:
       if (Push* push = find(to.rank, header.incarnation, header.sequence)) {
         push->refused = false;
@@ -77,17 +79,17 @@ void Oracle::server_sent(int process, const FrameHeader& header, std::span<const
   }
 }
 
-void Oracle::on_joined(int process, const JoinedBody& body, Time now) {
+void Oracle::on_joined(int process, std::uint64_t incarnation, const JoinedBody& body, Time now) {
   Process& to = processes_[at(process)];
-  if (to.asked_with != 0 && body.incarnation != to.asked_with) {
+  if (to.asked_with != 0 && incarnation != to.asked_with) {
     on_fenced(to, to.asked_with, now);
   }
-  if (body.incarnation != to.asked_with) {
-    if (body.incarnation <= issued_[at(to.rank)]) {
-      fail(Breach::kFence, "incarnation " + std::to_string(body.incarnation) + " of worker " +
+  if (incarnation != to.asked_with) {
+    if (incarnation <= issued_[at(to.rank)]) {
+      fail(Breach::kFence, "incarnation " + std::to_string(incarnation) + " of worker " +
                                std::to_string(to.rank) + " is given out a second time");
     }
-    issued_[at(to.rank)] = body.incarnation;
+    issued_[at(to.rank)] = incarnation;
     clocks_.joined_anew(to.rank, process);
   }
   // Of several servers, restored ones are not of one moment: worker 0 brings them to one.
@@ -100,15 +102,15 @@ void Oracle::on_joined(int process, const JoinedBody& body, Time now) {
   clocks_.joined(to.rank);
   to.reads = 0;
   to.left = clocks_.has_left(to.rank);
-  issued_in_boot_[at(to.rank)] = std::max(issued_in_boot_[at(to.rank)], body.incarnation);
-  to.incarnation = body.incarnation;
+  issued_in_boot_[at(to.rank)] = std::max(issued_in_boot_[at(to.rank)], incarnation);
+  to.incarnation = incarnation;
   to.joined_boot = boot_;
   to.joined_life = life_;
   to.joined_at = now;
   to.disconnected_at.reset();
   to.silent = false;
   // `applied` counts what was answered, refusals that nobody has heard of included.
-  promises_.push_back({to.rank, body.incarnation, 0, body.durable});
+  promises_.push_back({to.rank, incarnation, 0, body.durable});
   const auto& row = digits_[at(to.rank)];
   const auto in =
       std::count_if(row.begin(), row.end(), [](std::uint8_t each) { return each != 0; });
@@ -153,7 +155,7 @@ void Oracle::server_heard(int process, Time now) {
 void Oracle::server_got(int process, const FrameHeader& header,
                         std::span<const std::byte> payload) {
   Process& from = processes_[at(process)];
-  if (header.type == static_cast<FrameType>(ServerFrame::kJoin) && header.incarnation == 0) {
+  if (header.type == static_cast<FrameType>(MemberFrame::kJoin) && header.incarnation == 0) {
     clocks_.asks_to_join(from.rank, process);
   }
   if (header.incarnation != issued_in_boot_[at(from.rank)]) return;
@@ -161,7 +163,7 @@ void Oracle::server_got(int process, const FrameHeader& header,
     header.detail == kPullWhenAlone ? clocks_.looks(from.rank) : clocks_.asks_for_values(from.rank);
   }
   if (header.type == static_cast<FrameType>(ServerFrame::kPush)) clocks_.pushes(from.rank);
-  if (header.type == static_cast<FrameType>(ServerFrame::kLeave)) {
+  if (header.type == static_cast<FrameType>(MemberFrame::kLeave)) {
     from.left = true;
     clocks_.left(from.rank);
   }
@@ -221,9 +223,10 @@ void Oracle::check_abandoned(Time now) const {
 void Oracle::worker_sent(int process, const FrameHeader& header,
                          std::span<const std::byte> payload) {
   Process& from = processes_[at(process)];
-  if (header.type == static_cast<FrameType>(ServerFrame::kJoin)) {
+  if (header.type == static_cast<FrameType>(MemberFrame::kJoin)) {
     from.asked_with = header.incarnation;
-    from.resumed = get_u64(payload) == 0 && get_u64(payload.subspan(8)) != 0;
+    const JoinRequest request = decode_join(payload);
+    from.resumed = request.lineage == 0 && request.kind != JoinKind::kAnew;
   }
   if (header.type != static_cast<FrameType>(ServerFrame::kPush)) return;
   std::vector<float> piece(payload.size() / sizeof(float));

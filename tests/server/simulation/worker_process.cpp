@@ -59,15 +59,16 @@ void WorkerProcess::timer() {
 
 void WorkerProcess::drive() {
   if (!alive) return;
-  if (client_.refused()) return world_.worker_refused(*this, *client_.refused());
+  if (client_.membership().refused())
+    return world_.worker_refused(*this, *client_.membership().refused());
   if (client_.needs_values() && rank_ == 0) {
     world_.oracle().values_brought(initial_);
     client_.initialize(initial_.values, {},
                        {.version = initial_.version, .pushes = initial_.pushes});
   }
-  if (phase_ == Phase::kJoining && client_.joined()) pull(kExactParameters);
+  if (phase_ == Phase::kJoining && client_.membership().joined()) pull(kExactParameters);
   if (phase_ == Phase::kPulling && client_.pulled()) pull_answered();
-  if (phase_ == Phase::kLeaving && client_.left()) {
+  if (phase_ == Phase::kLeaving && client_.membership().left()) {
     phase_ = Phase::kDone;
     world_.worker_done(*this);
   }

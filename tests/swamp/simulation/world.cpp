@@ -82,12 +82,12 @@ void World::crash_server() {
   outcome_.duplicates += server_->counters().duplicates;
   server_.reset();
   start_server();
-  for (const auto& [id, wire] : std::map<SwampConnection, Wire>(wires_)) {
+  for (const auto& [id, wire] : std::map<ConnectionId, Wire>(wires_)) {
     if (!wire.silent_since) lose_worker_end(id);
   }
 }
 
-void World::send(SwampConnection to, const FrameHeader& header, std::span<const std::byte> payload,
+void World::send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
                  const ModelValues& owner) {
   Wire& wire = wires_.at(to);
   if (!wire.server_end) throw Violation("a frame to a connection that is no more");
@@ -105,7 +105,7 @@ void World::send(SwampConnection to, const FrameHeader& header, std::span<const 
   wire.to_worker.push_back({header, {payload.begin(), payload.end()}});
 }
 
-void World::close(SwampConnection connection, const std::string& reason) {
+void World::close(ConnectionId connection, const std::string& reason) {
   note("the server closes " + std::to_string(connection) + ": " + reason);
   Wire& wire = wires_.at(connection);
   wire.server_end = false;
@@ -162,7 +162,7 @@ void World::finish_writing() {
 // ----------------------------------------------------------------------------------
 
 void World::connect(Process& process) {
-  const SwampConnection id = ++last_connection_;
+  const ConnectionId id = ++last_connection_;
   wires_[id] = {.process = &process,
                 .worker = process.worker,
                 .server_end = true,
@@ -177,14 +177,14 @@ void World::connect(Process& process) {
   process.client->on_connected(now_);
 }
 
-void World::lose_server_end(SwampConnection id) {
+void World::lose_server_end(ConnectionId id) {
   Wire& wire = wires_.at(id);
   if (!wire.server_end) return;
   wire.server_end = false;
   server_->on_lost(id, now_);
 }
 
-void World::lose_worker_end(SwampConnection id) {
+void World::lose_worker_end(ConnectionId id) {
   Wire& wire = wires_.at(id);
   if (wire.process == nullptr) return;
   Process& process = *wire.process;
@@ -194,7 +194,7 @@ void World::lose_worker_end(SwampConnection id) {
   process.client->on_lost(now_);
 }
 
-void World::break_wire(SwampConnection id) {
+void World::break_wire(ConnectionId id) {
   ++outcome_.breaks;
   note("connection " + std::to_string(id) + " breaks");
   // One side may learn of it much later, by silence.
@@ -208,7 +208,7 @@ void World::break_wire(SwampConnection id) {
   }
 }
 
-void World::deliver(SwampConnection id) {
+void World::deliver(ConnectionId id) {
   Wire& wire = wires_.at(id);
   const bool to_server = !wire.to_server.empty() && wire.server_end;
   if (to_server && (wire.to_worker.empty() || chance(0.5))) {
@@ -218,7 +218,7 @@ void World::deliver(SwampConnection id) {
   }
 }
 
-void World::deliver_to_server(SwampConnection id) {
+void World::deliver_to_server(ConnectionId id) {
   Wire& wire = wires_.at(id);
   const Parcel parcel = std::move(wire.to_server.front());
   wire.to_server.pop_front();
@@ -235,7 +235,7 @@ void World::deliver_to_server(SwampConnection id) {
   server_->on_frame(id, parcel.header, payload, now_);
 }
 
-void World::deliver_to_worker(SwampConnection id) {
+void World::deliver_to_worker(ConnectionId id) {
   Wire& wire = wires_.at(id);
   const Parcel parcel = std::move(wire.to_worker.front());
   wire.to_worker.pop_front();
@@ -247,9 +247,9 @@ void World::deliver_to_worker(SwampConnection id) {
     std::copy(payload.begin(), payload.end(), place->begin());
     payload = *place;
   }
-  const std::uint64_t rejoined = process.client->rejoined();
+  const std::uint64_t rejoined = process.client->membership().rejoined();
   process.client->on_frame(parcel.header, payload, now_);
-  if (process.client->rejoined() > rejoined) {
+  if (process.client->membership().rejoined() > rejoined) {
     // What it offers again has another incarnation.
     for (std::uint64_t n = 1; n <= process.offers; ++n) oracle_.fenced(process.mark(n));
   }
@@ -288,7 +288,7 @@ void World::crash_process(std::size_t which) {
   const bool zombie = chance(0.3);
   note("process " + std::to_string(process.id) + (zombie ? " is cut off" : " crashes"));
   if (process.connection) {
-    const SwampConnection id = *process.connection;
+    const ConnectionId id = *process.connection;
     if (zombie || chance(0.3)) {
       wires_.at(id).silent_since = now_;
       lose_worker_end(id);
@@ -381,9 +381,9 @@ void World::tick() {
 }
 
 void World::end_wires() {
-  std::vector<SwampConnection> ids;
+  std::vector<ConnectionId> ids;
   for (const auto& [id, wire] : wires_) ids.push_back(id);
-  for (const SwampConnection id : ids) {
+  for (const ConnectionId id : ids) {
     Wire& wire = wires_.at(id);
     if (wire.silent_since && now_ - *wire.silent_since > kSilence) {
       lose_server_end(id);
@@ -396,11 +396,11 @@ void World::end_wires() {
 }
 
 void World::deliver_some() {
-  std::vector<SwampConnection> ids;
+  std::vector<ConnectionId> ids;
   for (const auto& [id, wire] : wires_) {
     if (!wire.silent_since) ids.push_back(id);
   }
-  for (const SwampConnection id : ids) {
+  for (const ConnectionId id : ids) {
     for (std::uint64_t count = random_.below(4); count > 0 && wires_.count(id) == 1; --count) {
       ++outcome_.events;
       deliver(id);
@@ -412,13 +412,14 @@ void World::look_after_processes() {
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     Process& process = *processes_[i];
     const bool left = process.client->left();
-    if (left || process.client->refused()) {
+    if (left || process.client->membership().refused()) {
       note("process " + std::to_string(process.id) + (left ? " has left" : " is refused"));
-      if (!left && process.client->refused()->find("already there") == std::string::npos) {
-        throw Violation("a worker is refused: " + *process.client->refused());
+      if (!left &&
+          process.client->membership().refused()->find("already there") == std::string::npos) {
+        throw Violation("a worker is refused: " + *process.client->membership().refused());
       }
       if (process.connection) {
-        const SwampConnection id = *process.connection;
+        const ConnectionId id = *process.connection;
         lose_worker_end(id);
         lose_server_end(id);
       }
@@ -438,7 +439,7 @@ void World::trouble() {
     return crash_process(random_.below(processes_.size()));
   }
   if (wires_.empty()) return;
-  const SwampConnection id =
+  const ConnectionId id =
       std::next(wires_.begin(), static_cast<std::ptrdiff_t>(random_.below(wires_.size())))->first;
   break_wire(id);
 }

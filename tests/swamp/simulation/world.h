@@ -70,7 +70,7 @@ class World final : private SwampServerPorts {
     int id = 0;
     Rank worker = 0;
     std::unique_ptr<BestModelClient> client;
-    std::optional<SwampConnection> connection;
+    std::optional<ConnectionId> connection;
     Deadline connects_at = {};
     Deadline acts_at = {};
     bool pulling = true;  // begins with that
@@ -87,9 +87,9 @@ class World final : private SwampServerPorts {
   };
 
   // SwampServerPorts
-  void send(SwampConnection to, const FrameHeader& header, std::span<const std::byte> payload,
+  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
             const ModelValues& owner) override;
-  void close(SwampConnection connection, const std::string& reason) override;
+  void close(ConnectionId connection, const std::string& reason) override;
   void examine(std::uint64_t ticket, const ModelValues& model, std::uint64_t draw) override;
   void persist(SwampSnapshot snapshot) override;
   void accepted(const BestRecord& best) override;
@@ -98,15 +98,15 @@ class World final : private SwampServerPorts {
   void crash_server();
   void start_process(Rank worker);
   void crash_process(std::size_t which);
-  void break_wire(SwampConnection id);
-  void lose_server_end(SwampConnection id);
-  void lose_worker_end(SwampConnection id);
+  void break_wire(ConnectionId id);
+  void lose_server_end(ConnectionId id);
+  void lose_worker_end(ConnectionId id);
   void connect(Process& process);
-  void deliver(SwampConnection id);
+  void deliver(ConnectionId id);
   void deliver_some();
   void end_wires();
-  void deliver_to_server(SwampConnection id);
-  void deliver_to_worker(SwampConnection id);
+  void deliver_to_server(ConnectionId id);
+  void deliver_to_worker(ConnectionId id);
   void act(Process& process);
   void offer(Process& process);
   void look_at(Process& process);
@@ -133,8 +133,8 @@ class World final : private SwampServerPorts {
   Oracle oracle_;
   std::uint64_t server_lives_ = 0;
   std::unique_ptr<BestModelServer> server_;
-  std::map<SwampConnection, Wire> wires_;
-  SwampConnection last_connection_ = 0;
+  std::map<ConnectionId, Wire> wires_;
+  ConnectionId last_connection_ = 0;
   std::vector<std::unique_ptr<Process>> processes_;
   int last_process_ = 0;
 
