@@ -15,19 +15,6 @@ if(PkgConfig_FOUND)
   pkg_check_modules(CAIRO cairo)
 endif()
 
-# Intel's Multi-Buffer library (1.0 or later), for AES by wide instructions.
-find_path(COHORT_IPSEC_MB_INCLUDE intel-ipsec-mb.h)
-find_library(COHORT_IPSEC_MB_LIBRARY IPSec_MB)
-mark_as_advanced(COHORT_IPSEC_MB_INCLUDE COHORT_IPSEC_MB_LIBRARY)
-if(COHORT_IPSEC_MB_INCLUDE AND COHORT_IPSEC_MB_LIBRARY)
-  include(CheckCXXSymbolExists)
-  set(CMAKE_REQUIRED_INCLUDES ${COHORT_IPSEC_MB_INCLUDE})
-  set(CMAKE_REQUIRED_LIBRARIES ${COHORT_IPSEC_MB_LIBRARY})
-  check_cxx_symbol_exists(init_mb_mgr_auto intel-ipsec-mb.h COHORT_IPSEC_MB_FOUND)
-  unset(CMAKE_REQUIRED_INCLUDES)
-  unset(CMAKE_REQUIRED_LIBRARIES)
-endif()
-
 # Boost.Asio, headers alone. Whoever includes it does so with the same settings.
 find_path(COHORT_BOOST_INCLUDE boost/asio/io_context.hpp REQUIRED)
 mark_as_advanced(COHORT_BOOST_INCLUDE)

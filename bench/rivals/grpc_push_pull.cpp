@@ -2,7 +2,8 @@
 // the rival of `cohort bench push-pull`. The server holds the parameters and applies p -= lr * g.
 //
 // gRPC gets its best here: one thread a side that drives one completion queue, large frames and
-// flow-control windows (--tuning plain leaves those out), no encryption. Two encodings are
+// flow-control windows (--tuning plain leaves those out), no encryption unless --transport tls asks
+// for gRPC's own, with a certificate made for the occasion. Two encodings are
 // measured: `proto`, a message with a bytes field, as the tutorials have it; and `raw`, gRPC's own
 // byte buffers, whose slices point into the parameters, so that nothing is copied before the
 // socket.
@@ -13,6 +14,9 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -43,6 +47,42 @@ constexpr int kTimeoutS = 60;
 constexpr int kWarmUps = 2;
 constexpr size_t kRoundTripValues = 1024;
 
+// A key and its own certificate, as PEM. Both processes have them from before the fork.
+struct Credential {
+  std::string key, certificate;
+};
+
+constexpr char kHostName[] = "localhost";
+
+template <class Write, class Object>
+std::string pem_of(const Write& write, Object* object) {
+  const std::unique_ptr<BIO, int (*)(BIO*)> memory(BIO_new(BIO_s_mem()), BIO_free);
+  char* text = nullptr;
+  if (write(memory.get(), object) != 1) throw std::runtime_error("no PEM");
+  const long size = BIO_get_mem_data(memory.get(), &text);
+  return {text, static_cast<size_t>(size)};
+}
+
+Credential make_credential() {
+  const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
+  const std::unique_ptr<X509, void (*)(X509*)> certificate(X509_new(), X509_free);
+  X509_set_version(certificate.get(), X509_VERSION_3);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -60);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 86400);
+  X509_NAME* const name = X509_get_subject_name(certificate.get());
+  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>(kHostName), -1, -1, 0);
+  X509_set_issuer_name(certificate.get(), name);
+  X509_set_pubkey(certificate.get(), key.get());
+  if (X509_sign(certificate.get(), key.get(), EVP_sha256()) == 0) {
+    throw std::runtime_error("no certificate");
+  }
+  const auto write_key = [](BIO* to, EVP_PKEY* from) {
+    return PEM_write_bio_PrivateKey(to, from, nullptr, nullptr, 0, nullptr, nullptr);
+  };
+  return {pem_of(write_key, key.get()), pem_of(PEM_write_bio_X509, certificate.get())};
+}
+
 struct Settings {
   double megabytes = 100;
   size_t chunk_kb = 1024;
@@ -51,6 +91,7 @@ struct Settings {
   std::string transport = "tcp";
   std::string encoding = "both";
   std::string tuning = "tuned";
+  Credential tls = {};  // for transport tls
   size_t parameters() const { return static_cast<size_t>(megabytes * 1e6 / sizeof(float)); }
   size_t chunk_values() const { return chunk_kb * 1024 / sizeof(float); }
 };
@@ -174,7 +215,12 @@ std::vector<std::pair<std::string, int>> options_of(const Settings& settings) {
 std::shared_ptr<grpc::Channel> connect(const Settings& settings, const std::string& address) {
   grpc::ChannelArguments arguments;
   for (const auto& [name, value] : options_of(settings)) arguments.SetInt(name, value);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  auto credentials = grpc::InsecureChannelCredentials();
+  if (settings.transport == "tls") {
+    arguments.SetSslTargetNameOverride(kHostName);
+    credentials = grpc::SslCredentials({settings.tls.certificate, "", ""});
+  }
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
 // Serves one stream at `address` and writes the port it took to `port_pipe`.
@@ -182,7 +228,13 @@ void serve(const Settings& settings, const std::string& address, int port_pipe, 
   grpc::AsyncGenericService service;
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  auto credentials = grpc::InsecureServerCredentials();
+  if (settings.transport == "tls") {
+    grpc::SslServerCredentialsOptions own;
+    own.pem_key_cert_pairs.push_back({settings.tls.key, settings.tls.certificate});
+    credentials = grpc::SslServerCredentials(own);
+  }
+  builder.AddListeningPort(address, credentials, &port);
   builder.RegisterAsyncGenericService(&service);
   for (const auto& [name, value] : options_of(settings)) builder.AddChannelArgument(name, value);
   const std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
@@ -417,10 +469,11 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000));
   app.add_option("--round-trips", settings.round_trips, "push-pulls of 4 KiB")
       ->check(CLI::Range(10, 10000));
-  app.add_option("--transport", settings.transport)->check(CLI::IsMember({"tcp", "unix"}));
+  app.add_option("--transport", settings.transport)->check(CLI::IsMember({"tcp", "tls", "unix"}));
   app.add_option("--encoding", settings.encoding)->check(CLI::IsMember({"raw", "proto", "both"}));
   app.add_option("--tuning", settings.tuning)->check(CLI::IsMember({"tuned", "plain"}));
   CLI11_PARSE(app, argc, argv);
+  if (settings.transport == "tls") settings.tls = make_credential();
 
   char folder[] = "/tmp/grpc_push_pull.XXXXXX";
   if (mkdtemp(folder) == nullptr) {

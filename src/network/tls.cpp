@@ -9,7 +9,6 @@
 #include "network/certificates.h"
 #include "network/secret_file.h"
 #include "network/tls_stream.h"
-#include "network/tls_wire.h"
 
 namespace cohort {
 namespace {
@@ -125,7 +124,9 @@ TlsContext::TlsContext(const Credentials& credentials, const Identity& self, End
                       SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_clear_options(context, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_keylog_callback(context, keep_secret);
+  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_read_ahead(context, 1);
+  SSL_CTX_set_default_read_buffer_len(context, kTlsReadAhead);
   if (!credentials.tls_dir.empty()) {
     use_certificates(*state_, credentials.tls_dir);
   } else {
@@ -135,8 +136,9 @@ TlsContext::TlsContext(const Credentials& credentials, const Identity& self, End
 
 TlsContext::~TlsContext() = default;
 
-std::unique_ptr<Stream> TlsContext::make_stream(int descriptor) const {
-  return make_tls_stream(state_, descriptor);
+std::unique_ptr<Stream> TlsContext::make_stream(int descriptor,
+                                                std::uint64_t records_of_a_key) const {
+  return make_tls_stream(state_, descriptor, records_of_a_key);
 }
 
 }  // namespace cohort

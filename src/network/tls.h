@@ -6,6 +6,7 @@
 // role and rank.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "network/credentials.h"
@@ -13,6 +14,9 @@
 #include "network/stream.h"
 
 namespace cohort {
+
+// A key sees so many records; RFC 8446, section 5.5 allows 2^24.5, and OpenSSL does not count.
+inline constexpr std::uint64_t kRecordsOfAKey = std::uint64_t{1} << 23;
 
 class TlsContext {
  public:
@@ -24,8 +28,10 @@ class TlsContext {
   TlsContext& operator=(const TlsContext&) = delete;
   ~TlsContext();
 
-  // Over a connected socket, which it does not own. May outlive this object.
-  std::unique_ptr<Stream> make_stream(int descriptor) const;
+  // Over a connected socket, which it does not own. May outlive this object. It goes on with a new
+  // key after so many records.
+  std::unique_ptr<Stream> make_stream(int descriptor,
+                                      std::uint64_t records_of_a_key = kRecordsOfAKey) const;
 
   struct State;  // tls_stream.h
 

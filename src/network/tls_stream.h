@@ -1,8 +1,13 @@
-// A stream of TLS: OpenSSL's handshake, then records of our own (tls_records.h). Only for files of
-// this layer.
+// A stream of TLS, handshake and records by OpenSSL. Only for files of this layer.
+//
+// What is written is sealed a batch at a time and given to the system in one call; what comes is
+// taken from the system a batch at a time, and opened record by record to where the reader wants
+// it (docs/decisions/0021-tls-records-by-openssl.md).
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -24,8 +29,13 @@ struct TlsContext::State {
   ~State();
 };
 
+// Bytes of data that are sealed before the system gets them, and what is asked of it at once, which
+// then stays in a core's cache.
+inline constexpr std::size_t kTlsBatch = 256 << 10;
+inline constexpr std::size_t kTlsReadAhead = 64 << 10;
+
 // `state` is shared: links outlive the listener that they came through.
 std::unique_ptr<Stream> make_tls_stream(std::shared_ptr<const TlsContext::State> state,
-                                        int descriptor);
+                                        int descriptor, std::uint64_t records_of_a_key);
 
 }  // namespace cohort
