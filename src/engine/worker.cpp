@@ -20,6 +20,7 @@
 #include "engine/checkpointing.h"
 #include "engine/device.h"
 #include "engine/resident_data.h"
+#include "gossip/node.h"
 #include "methods/bucket_exchange.h"
 #include "methods/device_work.h"
 #include "methods/server_access.h"
