@@ -1,23 +1,18 @@
 #include "server/job_spec.h"
 
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "membership/specification.h"
 #include "server/layout.h"
-#include "storage/json.h"
 #include "storage/json_differences.h"
 
 namespace cohort {
 namespace {
 
 using nlohmann::json;
-
-constexpr double kMaxNumber = 1e15;
-constexpr int kMaxSpecDepth = 4;
-constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 
 const std::array<std::string, 3> kModes = {"sync", "async", "ssp"};
 const std::array<std::string, 3> kFormats = {"float32", "float16", "bfloat16"};
@@ -30,110 +25,37 @@ std::size_t index_of(const Names& names, std::string_view name, std::string_view
   throw ConfigError(unknown_name(kind, name, names));
 }
 
-// Reads the members of an object and knows which it has read.
-class Reader {
- public:
-  explicit Reader(const json& object) : object_(object) {
-    if (!object.is_object()) throw PeerError("a job's specification is no JSON object");
-  }
-
-  double number(const char* key, double low, double high) {
-    const json& value = member(key);
-    if (!value.is_number()) throw wrong(key, "a number");
-    const double found = value.get<double>();
-    if (!(found >= low && found <= high)) throw wrong(key, "within its bounds");
-    return found;
-  }
-
-  std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) {
-    const json& value = member(key);
-    if (!value.is_number_integer()) throw wrong(key, "a whole number");
-    const bool huge = value.is_number_unsigned() &&
-                      value.get<std::uint64_t>() > static_cast<std::uint64_t>(kMaxCount);
-    if (huge || value.get<std::int64_t>() < low || value.get<std::int64_t>() > high) {
-      throw wrong(key, "between " + std::to_string(low) + " and " + std::to_string(high));
-    }
-    return value.get<std::int64_t>();
-  }
-
-  bool boolean(const char* key) {
-    const json& value = member(key);
-    if (!value.is_boolean()) throw wrong(key, "true or false");
-    return value.get<bool>();
-  }
-
-  std::string text(const char* key) {
-    const json& value = member(key);
-    if (!value.is_string()) throw wrong(key, "a text");
-    return value.get<std::string>();
-  }
-
-  std::vector<double> numbers(const char* key) {
-    const json& value = member(key);
-    if (!value.is_array()) throw wrong(key, "a list of numbers");
-    std::vector<double> all;
-    for (const json& element : value) {
-      if (!element.is_number() || !(std::abs(element.get<double>()) <= kMaxNumber)) {
-        throw wrong(key, "a list of numbers");
-      }
-      all.push_back(element.get<double>());
-    }
-    return all;
-  }
-
-  const json& member(const char* key) {
-    const auto found = object_.find(key);
-    if (found == object_.end()) {
-      throw PeerError(std::string("a job's specification lacks '") + key + "'");
-    }
-    ++read_;
-    return *found;
-  }
-
-  void require_all_read() const {
-    if (read_ != object_.size()) {
-      throw PeerError("a job's specification holds settings that this program does not know");
-    }
-  }
-
- private:
-  static PeerError wrong(const char* key, const std::string& expected) {
-    return PeerError(std::string("a job's specification: '") + key + "' is not " + expected);
-  }
-
-  const json& object_;
-  std::size_t read_ = 0;
-};
-
 OptimizerOptions optimizer_options_from(const json& object) {
-  Reader reader(object);
+  SpecificationReader reader(object);
   OptimizerOptions options;
   options.momentum = reader.number("momentum", 0, 1);
   options.nesterov = reader.boolean("nesterov");
   options.beta1 = reader.number("beta1", 0, 1);
   options.beta2 = reader.number("beta2", 0, 1);
-  options.epsilon = reader.number("epsilon", 0, kMaxNumber);
+  options.epsilon = reader.number("epsilon", 0, SpecificationReader::kMaxNumber);
   reader.require_all_read();
   return options;
 }
 
 ScheduleOptions schedule_options_from(const json& object) {
-  Reader reader(object);
+  SpecificationReader reader(object);
   ScheduleOptions options;
-  options.lr = reader.number("lr", 0, kMaxNumber);
-  options.total_epochs = reader.number("epochs", 0, kMaxNumber);
-  options.step_size = reader.number("lr-step-size", 0, kMaxNumber);
-  options.gamma = reader.number("lr-gamma", 0, kMaxNumber);
+  options.lr = reader.number("lr", 0, SpecificationReader::kMaxNumber);
+  options.total_epochs = reader.number("epochs", 0, SpecificationReader::kMaxNumber);
+  options.step_size = reader.number("lr-step-size", 0, SpecificationReader::kMaxNumber);
+  options.gamma = reader.number("lr-gamma", 0, SpecificationReader::kMaxNumber);
   options.milestones = reader.numbers("lr-milestones");
   options.values = reader.numbers("lr-values");
-  options.min_lr = reader.number("lr-min", 0, kMaxNumber);
-  options.power = reader.number("lr-power", 0, kMaxNumber);
-  options.start_factor = reader.number("lr-start-factor", 0, kMaxNumber);
-  options.end_factor = reader.number("lr-end-factor", 0, kMaxNumber);
+  options.min_lr = reader.number("lr-min", 0, SpecificationReader::kMaxNumber);
+  options.power = reader.number("lr-power", 0, SpecificationReader::kMaxNumber);
+  options.start_factor = reader.number("lr-start-factor", 0, SpecificationReader::kMaxNumber);
+  options.end_factor = reader.number("lr-end-factor", 0, SpecificationReader::kMaxNumber);
   options.peak_at = reader.number("lr-peak-at", 0, 1);
   if (object.contains("lr-shapes")) options.shapes = reader.numbers("lr-shapes");
-  if (object.contains("lr-mu")) options.mu = reader.number("lr-mu", 0, kMaxNumber);
-  if (object.contains("lr-alpha")) options.alpha = reader.number("lr-alpha", 0, kMaxNumber);
+  if (object.contains("lr-mu"))
+    options.mu = reader.number("lr-mu", 0, SpecificationReader::kMaxNumber);
+  if (object.contains("lr-alpha"))
+    options.alpha = reader.number("lr-alpha", 0, SpecificationReader::kMaxNumber);
   reader.require_all_read();
   return options;
 }
@@ -143,9 +65,10 @@ std::vector<DecayRange> decay_from(const json& list, std::int64_t size) {
   std::vector<DecayRange> decay;
   std::int64_t at = 0;
   for (const json& entry : list) {
-    Reader reader(entry);
+    SpecificationReader reader(entry);
     const std::int64_t length = reader.integer("size", 1, kMaxArena);
-    decay.push_back({.range = {at, length}, .weight_decay = reader.number("decay", 0, kMaxNumber)});
+    decay.push_back({.range = {at, length},
+                     .weight_decay = reader.number("decay", 0, SpecificationReader::kMaxNumber)});
     reader.require_all_read();
     if (length > size - at) throw PeerError("a job's weight decay reaches beyond its parameters");
     at += length;
@@ -172,32 +95,30 @@ void require_sound(const JobSpec& spec) {
   optimizers().make(spec.optimizer, spec.optimizer_options);
   with_warmup(schedules().make(spec.schedule, spec.schedule_options), spec.warmup_from,
               spec.warmup_epochs);
-  if (spec.settings.empty()) return;
-  const json settings = parse_json(spec.settings, kMaxSpecDepth);
-  if (!settings.is_object()) throw PeerError("a job's further settings are no JSON object");
+  further_settings(spec.settings);
 }
 
 JobSpec read_spec(const json& object) {
-  Reader reader(object);
+  SpecificationReader reader(object);
   JobSpec spec;
   spec.workers = static_cast<int>(reader.integer("workers", 1, kMaxJobWorkers));
   spec.servers = static_cast<int>(reader.integer("servers", 1, kMaxJobWorkers));
   spec.server = static_cast<int>(reader.integer("server", 0, kMaxJobWorkers));
   spec.size = reader.integer("size", 0, kMaxArena);
   spec.mode = parse_server_mode(reader.text("mode"));
-  spec.staleness = reader.integer("staleness", 0, kMaxCount);
+  spec.staleness = reader.integer("staleness", 0, SpecificationReader::kMaxCount);
   spec.backup_workers = static_cast<int>(reader.integer("backup-workers", 0, kMaxJobWorkers));
-  spec.delay_compensation = reader.number("delay-compensation", 0, kMaxNumber);
+  spec.delay_compensation = reader.number("delay-compensation", 0, SpecificationReader::kMaxNumber);
   spec.wire = parse_wire_format(reader.text("wire-format"));
   spec.optimizer = reader.text("optimizer");
   spec.optimizer_options = optimizer_options_from(reader.member("optimizer-options"));
   spec.decay = decay_from(reader.member("weight-decay"), spec.size);
   spec.schedule = reader.text("schedule");
   spec.schedule_options = schedule_options_from(reader.member("schedule-options"));
-  spec.warmup_epochs = reader.number("warmup-epochs", 0, kMaxNumber);
-  spec.warmup_from = reader.number("warmup-from", 0, kMaxNumber);
-  spec.updates_per_epoch = reader.number("updates-per-epoch", 0, kMaxNumber);
-  spec.total_updates = reader.integer("total-updates", 0, kMaxCount);
+  spec.warmup_epochs = reader.number("warmup-epochs", 0, SpecificationReader::kMaxNumber);
+  spec.warmup_from = reader.number("warmup-from", 0, SpecificationReader::kMaxNumber);
+  spec.updates_per_epoch = reader.number("updates-per-epoch", 0, SpecificationReader::kMaxNumber);
+  spec.total_updates = reader.integer("total-updates", 0, SpecificationReader::kMaxCount);
   spec.layout_digest = reader.text("model");
   spec.settings = reader.text("settings");
   reader.require_all_read();
@@ -281,23 +202,9 @@ json to_json(const JobSpec& spec) {
           {"settings", spec.settings}};
 }
 
-JobSpec job_spec_from(const std::string& text) {
-  try {
-    return read_spec(parse_json(text, kMaxSpecDepth));
-  } catch (const PeerError&) {
-    throw;
-  } catch (const Error& error) {
-    throw PeerError(std::string("a job's specification: ") + error.what());
-  } catch (const json::exception& error) {
-    throw PeerError(std::string("a job's specification: ") + error.what());
-  }
-}
+JobSpec job_spec_from(const std::string& text) { return read_specification(text, read_spec); }
 
 namespace {
-
-json parsed_settings(const JobSpec& spec) {
-  return spec.settings.empty() ? json::object() : parse_json(spec.settings, kMaxSpecDepth);
-}
 
 // The members that are settings of their own, by the names that flags have; not those that follow
 // from the model, the data or several settings together.
@@ -332,8 +239,8 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& more) 
 }  // namespace
 
 std::string differences(const JobSpec& first, const JobSpec& other) {
-  const json first_settings = parsed_settings(first);
-  const json other_settings = parsed_settings(other);
+  const json first_settings = further_settings(first.settings);
+  const json other_settings = further_settings(other.settings);
   const json first_flat = flat_settings(first);
   const json other_flat = flat_settings(other);
   std::vector<std::string> found = differing_settings(first_settings, other_settings);
@@ -357,13 +264,10 @@ std::string differences(const JobSpec& first, const JobSpec& other) {
 }
 
 std::string differences_from_told(const std::string& told, const JobSpec& spec) {
-  if (told.empty()) return {};
-  const json settings = parse_json(told, kMaxSpecDepth);
   json all = flat_settings(spec);
-  all.update(parsed_settings(spec));
-  return join(differences_from_told(settings, all,
-                                    "where server " + std::to_string(spec.server) + " was started"),
-              "; ");
+  all.update(further_settings(spec.settings));
+  return differences_from_told(told, all,
+                               "where server " + std::to_string(spec.server) + " was started");
 }
 
 }  // namespace cohort

@@ -53,7 +53,8 @@ void ParameterServer::State::join(ConnectionId connection, Rank worker, const Fr
   if (!accept_spec(connection, worker, request.job)) return;
   Member& member = members->at(worker);
   if (request.lineage != 0 && restored) {
-    member.holds = std::max(member.holds, version_near(model->version(), header.detail));
+    member.replay.holds =
+        std::max(member.replay.holds, version_near(model->version(), header.detail));
     if (!recovering) skip_held_versions();
   }
   if (header.incarnation == 0) {
@@ -117,9 +118,9 @@ void ParameterServer::State::return_with(ConnectionId connection, Member& member
   if (!roster.return_with(connection, member, header)) return count_lost(member, header);
   if (awaited) comes_back(member, header);
   if (member.worker == 0 && member.live()) first_gone_at.reset();
-  member.returned = true;
-  member.replay_to = header.sequence;
-  member.replayed_at = roster.now();
+  member.replay.returned = true;
+  member.replay.to = header.sequence;
+  member.replay.since = roster.now();
   member.disconnect();  // from what it had asked for
   member.push.gradients.resize(static_cast<std::size_t>(spec->size));
   send_joined(member);

@@ -53,7 +53,7 @@ void ParameterServer::State::evict_who_holds_up() {
     if (cut_off) roster.evict(member, "its connection ended");
     // Everybody waits for what it has announced.
     const bool withholds = recovering && member.replays() && !member.push.whole &&
-                           roster.now() - member.replayed_at > patience;
+                           roster.now() - member.replay.since > patience;
     if (withholds) {
       roster.evict(member, "does not repeat what it had pushed before the restart");
     }

@@ -45,9 +45,9 @@ void ParameterServer::State::incarnation_ends(MemberRow& row) {
   member.push.clear();
   member.pull.reset();
   member.pulled.clear();
-  if (!member.returned || member.applied >= member.replay_to) return;
-  const std::uint64_t lost = member.replay_to - member.applied;
-  member.replay_to = 0;
+  if (!member.replay.returned || member.applied >= member.replay.to) return;
+  const std::uint64_t lost = member.replay.to - member.applied;
+  member.replay.to = 0;
   if (spec->mode == ServerMode::kSync) return name_unaccounted({member.worker});
   inferred_lost += lost;
   note_lost(lost, "worker " + std::to_string(member.worker) + " did not repeat them");

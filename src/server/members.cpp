@@ -16,14 +16,14 @@ void Member::renew(std::uint64_t former) {
     past.push_back({.incarnation = former, .applied = applied, .in_model = in_model});
     if (past.size() > kPastIncarnations) past.erase(past.begin());
   }
-  applied = durable = replay_to = 0;
+  applied = durable = 0;
   answer = {};
   push.clear();
   pull.reset();
   reading.reset();
-  announcement.reset();
+  replay = {.holds = replay.holds};
   pulled.clear();
-  ended = returned = false;
+  ended = false;
 }
 
 Members::Members(int workers) : members_(static_cast<std::size_t>(workers)) {

@@ -73,6 +73,15 @@ struct Reading {
   std::size_t place = 0;  // elements that were sent
 };
 
+// After a restart: what a worker brings again.
+struct Replay {
+  bool returned = false;    // with its incarnation, since this server started
+  std::uint64_t to = 0;     // it will repeat its pushes up to this one
+  Deadline since = {};      // when it could begin, or went on, with that
+  std::uint64_t holds = 0;  // kSync: the newest version that it had pulled when it joined
+  std::optional<Announcement> announcement = {};
+};
+
 struct Member : MemberRow {
   std::uint64_t applied = 0;   // pushes of this incarnation that have been dealt with
   std::uint64_t durable = 0;   // of these, on disk
@@ -87,16 +96,12 @@ struct Member : MemberRow {
   bool ended = false;  // was told that all others are done, and has pushed nothing since
   std::vector<float> pulled = {};  // delay compensation: what it pulled last; empty: nothing yet
 
-  bool returned = false;        // with its incarnation, since this server started
-  std::uint64_t replay_to = 0;  // it will repeat its pushes up to this one
-  Deadline replayed_at = {};    // when it could begin, or went on, with that
-  std::uint64_t holds = 0;      // kSync: the newest version that it had pulled when it joined
-  std::optional<Announcement> announcement = {};
+  Replay replay = {};
 
   // Waits for the others to end, or has: it will push nothing more, and nobody waits for it.
   // With a push that waits for its round it is still one of that round.
   bool done() const { return !push.whole && (ended || (pull && pull->which == kPullWhenAlone)); }
-  bool replays() const { return live() && applied < replay_to; }
+  bool replays() const { return live() && applied < replay.to; }
   // Has sent all that it has to push, and waits.
   bool only_pulls() const { return pull && pull->after <= applied; }
   // Its connection is gone.

@@ -65,7 +65,7 @@ void ParameterServer::State::on_push(Member& member, const FrameHeader& header,
                              std::to_string(push.arrived) + " elements of the next are here");
   }
   member.ended = false;
-  member.replayed_at = roster.now();
+  member.replay.since = roster.now();
   if (push.arrived == 0) {
     push.sequence = header.sequence;
     push.detail = header.detail;
@@ -106,7 +106,7 @@ void ParameterServer::State::offer_to_round(Member& member) {
   const std::uint64_t version = model->version();
   const bool too_late = push.base < version || (push.base > version && !recovering);
   if (too_late || finished_training()) {
-    if (push.sequence <= member.replay_to) {
+    if (push.sequence <= member.replay.to) {
       note_lost(1, "worker " + std::to_string(member.worker) + " repeated a push of round " +
                        std::to_string(push.base + 1) + ", which has been made without it");
     }
@@ -153,7 +153,7 @@ void ParameterServer::State::answer(Member& member, PushAnswer given) {
   ++member.clock;
   member.answer = std::move(given);
   member.push.clear();
-  member.replayed_at = roster.now();
+  member.replay.since = roster.now();
   snapshots.changes();
   send_answer(member);
 }
@@ -187,7 +187,7 @@ void ParameterServer::State::on_committed(Member& member, const FrameHeader& hea
       member.presence != Presence::kPresent) {
     throw broken(member, "announced push " + std::to_string(header.sequence) + " out of turn");
   }
-  member.replayed_at = roster.now();
+  member.replay.since = roster.now();
   if (workers.empty()) {
     ++counters.dropped;
     ++member.clock;
@@ -203,7 +203,7 @@ void ParameterServer::State::on_committed(Member& member, const FrameHeader& hea
     throw broken(member, "announced a round that it is not in");
   }
   if (!recovering) return;
-  member.announcement =
+  member.replay.announcement =
       Announcement{.base = version_near(model->version(), header.detail), .workers = workers};
 }
 
@@ -272,7 +272,8 @@ void ParameterServer::State::make_round(const RoundDecision& decision) {
 void ParameterServer::State::drop_late_pushes() {
   const std::uint64_t version = model->version();
   for (Member& member : members->all()) {
-    if (member.announcement && member.announcement->base < version) member.announcement.reset();
+    if (member.replay.announcement && member.replay.announcement->base < version)
+      member.replay.announcement.reset();
     const bool too_early = member.push.base > version && !recovering;
     if (member.push.whole && (member.push.base < version || too_early || finished_training())) {
       answer(member,
@@ -287,7 +288,7 @@ void ParameterServer::State::drop_late_pushes() {
 void ParameterServer::State::skip_held_versions() {
   if (!initialized || spec->mode != ServerMode::kSync) return;
   std::uint64_t held = 0;
-  for (const Member& member : members->all()) held = std::max(held, member.holds);
+  for (const Member& member : members->all()) held = std::max(held, member.replay.holds);
   if (held <= model->version()) return;
   std::uint64_t next = held + 1;
   if (spec->total_updates > 0) {

@@ -13,8 +13,9 @@ using Kind = RoundDecision::Kind;
 std::set<Rank> announced(const Members& members, std::uint64_t version) {
   std::set<Rank> workers;
   for (const Member& member : members.all()) {
-    if (!member.announcement || member.announcement->base != version) continue;
-    workers.insert(member.announcement->workers.begin(), member.announcement->workers.end());
+    if (!member.replay.announcement || member.replay.announcement->base != version) continue;
+    workers.insert(member.replay.announcement->workers.begin(),
+                   member.replay.announcement->workers.end());
   }
   return workers;
 }
@@ -31,7 +32,7 @@ RoundDecision repeat_round(const Members& members, const std::set<Rank>& workers
   for (const Rank worker : workers) {
     if (!members.has(worker)) continue;
     const Member& member = members.at(worker);
-    if (!member.live() || !member.returned) {
+    if (!member.live() || !member.replay.returned) {
       decision.missing.push_back(worker);
     } else if (member.push.whole && member.push.base == version) {
       decision.participants.push_back(worker);
@@ -68,12 +69,12 @@ RoundDecision next_recovered_round(const Members& members, std::uint64_t version
     if (member.replays() && !member.push.whole) return {};
     if (!member.live()) continue;
     if (!member.push.whole) {
-      all_heard = all_heard && (member.only_pulls() || !member.returned);
+      all_heard = all_heard && (member.only_pulls() || !member.replay.returned);
       continue;
     }
     if (member.push.base == version) {
       at_version.push_back(member.worker);
-    } else if (member.push.base > version && member.push.sequence <= member.replay_to) {
+    } else if (member.push.base > version && member.push.sequence <= member.replay.to) {
       ahead = std::min(ahead.value_or(member.push.base), member.push.base);
     }
   }
