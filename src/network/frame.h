@@ -23,7 +23,7 @@
 namespace cohort {
 
 inline constexpr std::uint32_t kFrameMagic = 0x54524843;  // "CHRT"
-inline constexpr std::uint16_t kProtocolVersion = 4;
+inline constexpr std::uint16_t kProtocolVersion = 5;
 inline constexpr std::size_t kFrameHeaderBytes = 64;
 inline constexpr std::uint32_t kMaxPayload = 1U << 20;
 

@@ -46,7 +46,7 @@ class ServerProcess::Implementation final : private ServerPorts {
     }
     listener_ =
         listen(io_, options_.listener,
-               {[this](const Identity& peer) { return admit_worker(peer, options_.workers); },
+               {[this](const Greeting& hello) { return admit_worker(hello, options_.workers); },
                 [this](std::unique_ptr<Link> link) { links_.accept(std::move(link)); },
                 [this](const std::string& line) { log(line); }});
   }

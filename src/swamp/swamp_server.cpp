@@ -82,7 +82,7 @@ class SwampServer::Implementation final : private SwampServerPorts {
     }
     listener_ =
         listen(io_, options_.listener,
-               {[this](const Identity& peer) { return admit_worker(peer, options_.workers); },
+               {[this](const Greeting& hello) { return admit_worker(hello, options_.workers); },
                 [this](std::unique_ptr<Link> link) { links_.accept(std::move(link)); },
                 [this](const std::string& line) { log(line); }});
   }
