@@ -94,6 +94,10 @@ BootstrapPlan plan_of_known_addresses(const JobOptions& options, const Variable&
   return plan;
 }
 
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 void append(Bytes& out, std::span<const std::byte> bytes) {
   const std::uint64_t length = bytes.size();
   const auto head = std::as_bytes(std::span(&length, 1));
@@ -101,15 +105,15 @@ void append(Bytes& out, std::span<const std::byte> bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-std::vector<Bytes> unpacked(std::span<const std::byte> bytes, int count) {
-  std::vector<Bytes> all;
+std::vector<std::string> unpacked(std::span<const std::byte> bytes, int count) {
+  std::vector<std::string> all;
   while (static_cast<int>(all.size()) < count) {
     std::uint64_t length = 0;
     if (bytes.size() < sizeof length) throw PeerError("process 0 sent a table that ends too early");
     std::memcpy(&length, bytes.data(), sizeof length);
     bytes = bytes.subspan(sizeof length);
     if (bytes.size() < length) throw PeerError("process 0 sent a table that ends too early");
-    all.emplace_back(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
+    all.push_back(text_of(bytes.first(length)));
     bytes = bytes.subspan(length);
   }
   return all;
@@ -160,11 +164,13 @@ BootstrapPlan plan_bootstrap(const JobOptions& options, const Variable& variable
 }
 
 Bootstrap::Bootstrap(TcpNode& node, const BootstrapPlan& plan, const std::string& agreement,
+                     const std::string& introduction,
                      const std::function<void(const std::string&)>& note, Deadline deadline) {
   TcpLane lane;
   lane.number = kMeetingLane;
   lane.star = true;
   lane.agreement = agreement;
+  lane.introduction = introduction;
   for (int process = 0; process < plan.processes; ++process) {
     lane.members.push_back(process);
     lane.addresses.push_back(plan.meet);
@@ -188,22 +194,35 @@ Bootstrap::Bootstrap(TcpNode& node, const BootstrapPlan& plan, const std::string
                       "; start all with the same WORLD_SIZE and --workers, each with a RANK of its "
                       "own, and each job with a MASTER_PORT of its own");
   }
+  std::vector<std::string> said(static_cast<std::size_t>(star_->size()));
+  said[star_->rank()] = introduction;
+  for (Rank other = 1; star_->rank() == 0 && other < star_->size(); ++other) {
+    said[other] = star_->introduction(other);
+  }
+  introductions_ = tell_all(said, deadline);
 }
 
-std::vector<Bytes> Bootstrap::exchange(const std::string& own, Deadline deadline) {
+std::vector<std::string> Bootstrap::exchange(const std::string& own, Deadline deadline) {
+  std::vector<std::string> said(static_cast<std::size_t>(star_->size()));
+  said[star_->rank()] = own;
+  if (star_->rank() != 0) star_->send(0, round_, std::as_bytes(std::span(own)), deadline);
+  for (Rank from = 1; star_->rank() == 0 && from < star_->size(); ++from) {
+    said[from] = text_of(star_->receive(from, round_, deadline).payload);
+  }
+  return tell_all(said, deadline);
+}
+
+// What process 0 has heard of all.
+std::vector<std::string> Bootstrap::tell_all(const std::vector<std::string>& said,
+                                             Deadline deadline) {
   const Tag tag = round_++;
-  const auto bytes = std::as_bytes(std::span(own));
   if (star_->rank() != 0) {
-    star_->send(0, tag, bytes, deadline);
     return unpacked(star_->receive(0, tag, deadline).payload, star_->size());
   }
   Bytes table;
-  append(table, bytes);
-  for (Rank from = 1; from < star_->size(); ++from) {
-    append(table, star_->receive(from, tag, deadline).payload);
-  }
+  for (const std::string& one : said) append(table, std::as_bytes(std::span(one)));
   for (Rank to = 1; to < star_->size(); ++to) star_->send(to, tag, table, deadline);
-  return unpacked(table, star_->size());
+  return said;
 }
 
 std::string host_name(const Variable& variable) {

@@ -1,5 +1,6 @@
 // How processes that connect by themselves find each other: process 0 listens at an address that
-// all know; every process listens at one of its own, and they tell each other through process 0.
+// all know; every process listens at one of its own and says so in its greeting to process 0, which
+// tells all.
 //
 // Any order of starts will do. Who waits says for whom, after some seconds and at its deadline.
 #pragma once
@@ -37,17 +38,23 @@ BootstrapPlan plan_bootstrap(const JobOptions& options, const Variable& variable
 
 class Bootstrap {
  public:
-  // Waits for all processes (in process 0) or for process 0. `agreement`: "4 processes and 8
-  // workers"; who counts otherwise is refused. Throws PeerError that names who did not come,
-  // ConfigError when this process is refused.
+  // Waits for all processes. `agreement`: "4 processes and 8 workers"; who counts otherwise is
+  // refused. `introduction`: any text, for all others. Throws PeerError that names who did not
+  // come, ConfigError when this process is refused.
   Bootstrap(TcpNode& node, const BootstrapPlan& plan, const std::string& agreement,
-            const std::function<void(const std::string&)>& note, Deadline deadline);
+            const std::string& introduction, const std::function<void(const std::string&)>& note,
+            Deadline deadline);
+
+  const std::vector<std::string>& introductions() const { return introductions_; }  // by process
 
   // What each process contributed, by process. All call it equally often.
-  std::vector<Bytes> exchange(const std::string& own, Deadline deadline);
+  std::vector<std::string> exchange(const std::string& own, Deadline deadline);
 
  private:
+  std::vector<std::string> tell_all(const std::vector<std::string>& said, Deadline deadline);
+
   std::unique_ptr<TcpTransport> star_;
+  std::vector<std::string> introductions_;
   Tag round_ = 0;
 };
 

@@ -35,10 +35,6 @@ constexpr std::chrono::minutes kTimeToBeTold{10};
 constexpr std::chrono::milliseconds kTryAgainAfter{300};
 constexpr std::chrono::milliseconds kTimeToRefuse{500};
 
-std::string text_of(const Bytes& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // What each process tells the others first.
 struct Introduction {
   Address address;
@@ -292,11 +288,10 @@ class TcpJob final : public Job {
     const std::string counts = std::to_string(plan_.processes) + " processes and " +
                                std::to_string(plan_.size()) + " workers" +
                                (options_.messages ? " that send each other messages" : "");
-    Bootstrap meeting(node, where, counts, options_.note, deadline);
-
     const Introduction self{node.address(), host_identity(variable), host_name(variable)};
-    for (const Bytes& bytes : meeting.exchange(self.text(), deadline)) {
-      all_.push_back(introduction_from(text_of(bytes), static_cast<int>(all_.size())));
+    Bootstrap meeting(node, where, counts, self.text(), options_.note, deadline);
+    for (const std::string& text : meeting.introductions()) {
+      all_.push_back(introduction_from(text, static_cast<int>(all_.size())));
     }
     all_.front().address = where.meet;
     arrange(all_);
@@ -350,7 +345,7 @@ class TcpJob final : public Job {
     }
     const auto all = meeting.exchange(message, deadline);
     if (!several) return;
-    message = text_of(all[plan_.neighbours().front()]);
+    message = all[plan_.neighbours().front()];
     if (message.starts_with("!")) throw RunError(message.substr(1));
     if (!shared_) shared_ = ProcessShared::open(message, group, plan_.host_index);
     shared_->wait_for_all(deadline);

@@ -39,7 +39,7 @@ class ServerLoop {
     links_.serve(machine);
     listener_ = cohort::listen(
         io_, options,
-        {[workers](const Identity& peer) { return admit_worker(peer, workers); },
+        {[workers](const Greeting& hello) { return admit_worker(hello, workers); },
          [this](std::unique_ptr<Link> link) { links_.accept(std::move(link)); }, log_});
   }
 

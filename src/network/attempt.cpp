@@ -20,7 +20,9 @@ Attempt::Attempt(const ConnectorOptions& options, const TlsContext* tls, SocketA
   hello_ = {.self = options.self,
             .peer = options.peer,
             .shared_memory = options.shared_memory && is_unix() && tls == nullptr,
-            .silence = options.links.silence};
+            .silence = options.links.silence,
+            .lane = options.lane,
+            .note = options.note};
 }
 
 Attempt::~Attempt() {
@@ -78,7 +80,9 @@ void Attempt::judge_header() {
 void Attempt::judge() {
   const auto verdict = judge_answer(header_, payload_, hello_, connection_->stream().certified());
   if (const auto* welcome = std::get_if<Greeting>(&verdict)) return establish(*welcome);
-  if (const auto* refused = std::get_if<Refused>(&verdict)) return done_(*refused);
+  if (const auto* refused = std::get_if<Refused>(&verdict)) {
+    return refused->later ? fail(refused->reason) : done_(*refused);
+  }
   fail(std::get<Nonsense>(verdict).reason);
 }
 
@@ -96,6 +100,7 @@ void Attempt::establish(const Greeting& welcome) {
                                          .peer_text = welcome.self.text() + way,
                                          .options = options_.links,
                                          .peer_silence = welcome.silence,
+                                         .lane = hello_.lane,
                                          .rings = std::move(rings)}));
 }
 

@@ -91,6 +91,11 @@ ConnectorCore::ConnectorCore(asio::io_context& io, const ConnectorOptions& optio
       overall_(io),
       timer_(io),
       resolver_(io) {
+  if (options_.note.size() > kMaxNoteBytes) {
+    throw ConfigError("what this process would say of itself is " +
+                      std::to_string(options_.note.size()) + " bytes long, and may be " +
+                      std::to_string(kMaxNoteBytes) + ": shorten COHORT_HOST");
+  }
   if (must_encrypt_) make_tls();
   look_for_unix_ = !options_.credentials.everywhere() && !options_.address.is_unix() &&
                    !options_.runtime_folder.empty() && is_of_this_host_alone(options_.address);

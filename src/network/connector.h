@@ -1,10 +1,11 @@
 // Connects to a listener of the same job.
 //
 // Processes start in any order: connecting is tried again, with pauses that grow to kRetryPause,
-// until it succeeds, the deadline passes, or the peer says that this process is not welcome.
+// until it succeeds, the deadline passes, or the peer says that this process is not welcome, ever.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,7 +27,9 @@ inline constexpr std::chrono::milliseconds kRetryPause{200};
 struct ConnectorOptions {
   Address address;
   Identity self;
-  Identity peer;  // whom to expect there; another is refused
+  Identity peer;           // whom to expect there; another is refused
+  std::uint16_t lane = 0;  // what for, as the listener's user knows it
+  std::string note = {};   // for that user; at most kMaxNoteBytes
   Credentials credentials = {};
   LinkOptions links = {};
   std::string runtime_folder = {};  // where a Unix socket is looked for first; empty: nowhere
@@ -55,7 +58,7 @@ class Connector {
 };
 
 // Exactly one of the two is called, from the io_context's thread. Throws ConfigError when the
-// address may not be used without credentials.
+// address may not be used without credentials, or the note is too long.
 std::unique_ptr<Connector> connect(boost::asio::io_context& io, const ConnectorOptions& options,
                                    Deadline deadline,
                                    std::function<void(std::unique_ptr<Link>)> connected,

@@ -1,19 +1,22 @@
 #include "network/handshake.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
+#include "core/error.h"
 #include "network/crc32c.h"
 #include "network/little_endian.h"
 
 namespace cohort {
 namespace {
 
-constexpr std::size_t kMeaningfulBytes = 16;  // of a greeting; the rest are zeros
+constexpr std::size_t kMeaningfulBytes = 18;  // of a greeting; zeros and the note follow
+constexpr std::uint32_t kLater = 1;           // detail of a refusal
 constexpr std::uint16_t kWantsSharedMemory = 1;
 constexpr std::byte kTlsHandshake{22};  // the first byte of what TLS clients say
 
-// Two bytes of roles, flags, two ranks, silence.
+// Two bytes of roles, flags, two ranks, silence, lane.
 void put_greeting(std::byte* to, const Greeting& greeting) {
   to[0] = static_cast<std::byte>(greeting.self.role);
   to[1] = static_cast<std::byte>(greeting.peer.role);
@@ -21,6 +24,7 @@ void put_greeting(std::byte* to, const Greeting& greeting) {
   put_number(to + 4, static_cast<std::uint32_t>(greeting.self.rank));
   put_number(to + 8, static_cast<std::uint32_t>(greeting.peer.rank));
   put_number(to + 12, static_cast<std::uint32_t>(greeting.silence.count()));
+  put_number(to + 16, greeting.lane);
 }
 
 std::optional<Identity> identity_of(const JobId& job, std::byte role, std::uint32_t rank) {
@@ -34,20 +38,26 @@ std::optional<Identity> identity_of(const JobId& job, std::byte role, std::uint3
 
 std::optional<Greeting> get_greeting(const FrameHeader& header,
                                      std::span<const std::byte> payload) {
-  if (payload.size() != kGreetingBytes || header.checksum != crc32c(payload)) return std::nullopt;
+  if (payload.size() < kGreetingBytes || header.checksum != crc32c(payload)) return std::nullopt;
   const std::byte* from = payload.data();
   const auto self = identity_of(header.job, from[0], get_number<std::uint32_t>(from + 4));
   const auto peer = identity_of(header.job, from[1], get_number<std::uint32_t>(from + 8));
   const auto flags = get_number<std::uint16_t>(from + 2);
   const auto silence_ms = get_number<std::uint32_t>(from + 12);
-  const auto rest = payload.subspan(kMeaningfulBytes);
+  const auto rest = payload.subspan(kMeaningfulBytes, kGreetingBytes - kMeaningfulBytes);
+  const auto note = payload.subspan(kGreetingBytes);
   const bool blank =
       std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; });
   if (!self || self->rank == kAnyRank || !peer || flags > kWantsSharedMemory || silence_ms == 0 ||
       !blank) {
     return std::nullopt;
   }
-  return Greeting{*self, *peer, flags == kWantsSharedMemory, std::chrono::milliseconds(silence_ms)};
+  return Greeting{.self = *self,
+                  .peer = *peer,
+                  .shared_memory = flags == kWantsSharedMemory,
+                  .silence = std::chrono::milliseconds(silence_ms),
+                  .lane = get_number<std::uint16_t>(from + 16),
+                  .note = {reinterpret_cast<const char*>(note.data()), note.size()}};
 }
 
 std::string versions(std::uint16_t theirs) {
@@ -65,38 +75,33 @@ std::string printable(std::span<const std::byte> bytes) {
   return text;
 }
 
+Bytes sealed_frame(FrameHeader header, std::span<const std::byte> payload, std::size_t padding) {
+  header.length = static_cast<std::uint32_t>(payload.size());
+  header.checksum = crc32c(payload);
+  Bytes frame(kFrameHeaderBytes + payload.size() + padding);
+  encode(header, std::span(frame).first<kFrameHeaderBytes>());
+  std::copy(payload.begin(), payload.end(), frame.begin() + kFrameHeaderBytes);
+  return frame;
+}
+
 }  // namespace
 
-GreetingFrame encode_greeting(FrameType type, const Greeting& greeting) {
-  GreetingFrame frame = {};
-  const std::span payload = std::span(frame).subspan<kFrameHeaderBytes>();
+Bytes encode_greeting(FrameType type, const Greeting& greeting) {
+  COHORT_CHECK(greeting.note.size() <= kMaxNoteBytes, "a note longer than kMaxNoteBytes");
+  Bytes payload(kGreetingBytes + greeting.note.size());
   put_greeting(payload.data(), greeting);
-  FrameHeader header;
-  header.type = type;
-  header.length = kGreetingBytes;
-  header.job = greeting.self.job;
-  header.checksum = crc32c(payload);
-  encode(header, std::span(frame).first<kFrameHeaderBytes>());
-  return frame;
+  std::memcpy(payload.data() + kGreetingBytes, greeting.note.data(), greeting.note.size());
+  const FrameHeader header{.type = type, .job = greeting.self.job};
+  return sealed_frame(header, payload, padding_after(payload.size()));
 }
 
-Bytes encode_refusal(const JobId& job, std::string_view reason) {
-  const std::size_t length = std::min(reason.size(), kMaxRefusalBytes);
-  Bytes frame(kFrameHeaderBytes + length);
-  const std::span payload = std::span(frame).subspan(kFrameHeaderBytes);
-  std::transform(reason.begin(), reason.begin() + static_cast<std::ptrdiff_t>(length),
-                 payload.begin(), [](char letter) { return static_cast<std::byte>(letter); });
-  FrameHeader header;
-  header.type = kRefuse;
-  header.length = static_cast<std::uint32_t>(length);
-  header.job = job;
-  header.checksum = crc32c(payload);
-  encode(header, std::span(frame).first<kFrameHeaderBytes>());
-  return frame;
+Bytes encode_refusal(const JobId& job, std::string_view reason, bool later) {
+  const FrameHeader header{.type = kRefuse, .detail = later ? kLater : 0, .job = job};
+  return sealed_frame(header, std::as_bytes(std::span(reason.substr(0, kMaxRefusalBytes))), 0);
 }
 
-std::optional<Refusal> judge_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
-                                    const JobId& job) {
+std::variant<std::size_t, Refusal> judge_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
+                                                const JobId& job) {
   const auto decoded = decode_any_version(bytes);
   if (const auto* refusal = std::get_if<FrameRefusal>(&decoded)) {
     if (bytes[0] == kTlsHandshake && bytes[1] == std::byte{3}) {
@@ -107,19 +112,22 @@ std::optional<Refusal> judge_header(std::span<const std::byte, kFrameHeaderBytes
   const auto& [version, header] = std::get<VersionedHeader>(decoded);
   if (header.job != job) return Refusal{"wrong job", "it belongs to another job"};
   if (version != kProtocolVersion) return Refusal{"wrong version", versions(version), true};
-  if (header.type != kHello || header.length != kGreetingBytes) {
+  if (header.type != kHello || header.length < kGreetingBytes ||
+      header.length > kGreetingBytes + kMaxNoteBytes) {
     return Refusal{"damaged hello", "its first frame is no greeting", true};
   }
-  return std::nullopt;
+  return header.length;
 }
 
 std::variant<Greeting, Refusal> judge_hello(std::span<const std::byte, kFrameHeaderBytes> header,
-                                            std::span<const std::byte, kGreetingBytes> payload,
+                                            std::span<const std::byte> payload,
                                             const Identity& self,
                                             const std::optional<Identity>& certified) {
-  if (auto refusal = judge_header(header, self.job)) return *refusal;
+  const auto length = judge_header(header, self.job);
+  if (const auto* refusal = std::get_if<Refusal>(&length)) return *refusal;
   const auto decoded = decode(header);
-  const auto greeting = get_greeting(std::get<FrameHeader>(decoded), payload);
+  const auto greeting =
+      get_greeting(std::get<FrameHeader>(decoded), payload.first(std::get<std::size_t>(length)));
   if (!greeting) return Refusal{"damaged hello", "its greeting makes no sense", true};
   if (certified && *certified != greeting->self) {
     return Refusal{"wrong certificate",
@@ -157,7 +165,7 @@ std::variant<Greeting, Refused, Nonsense> judge_answer(
   if (const auto* refusal = std::get_if<FrameRefusal>(&decoded)) return Nonsense{refusal->reason};
   const FrameHeader& frame = std::get<VersionedHeader>(decoded).header;
   if (frame.checksum != crc32c(payload)) return Nonsense{"a payload with a wrong checksum"};
-  if (frame.type == kRefuse) return Refused{printable(payload)};
+  if (frame.type == kRefuse) return Refused{printable(payload), frame.detail == kLater};
   const auto greeting = get_greeting(frame, payload);
   if (!greeting || (greeting->shared_memory && !hello.shared_memory)) {
     return Nonsense{"its greeting makes no sense"};

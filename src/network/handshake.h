@@ -1,11 +1,13 @@
 // How two processes become acquainted, as pure functions over bytes: no sockets, no clock.
 //
-// Whoever connects says who it is and whom it wants (kHello); the other welcomes it, saying the
-// same of itself (kWelcome), or says why not (kRefuse) if it knows at least the job. To anyone else
-// it says nothing. Nothing is read beyond these frames; both are of fixed or bounded length.
+// One frame each way, after TLS's handshake where there is TLS (which has proved that both know the
+// token, or hold certificates of the job), and nothing else before the users' own frames. Whoever
+// connects says all that decides whether it is let in (kHello): who it is and whom it wants, which
+// of the listener's lanes, and a note of its user's. The other welcomes it, saying the same of
+// itself (kWelcome), or says why not (kRefuse) if it knows at least the job: for good, or for now.
+// To anyone else it says nothing. Nothing is read beyond these frames; their length is bounded.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +31,8 @@ inline constexpr FrameType kHeartbeat = 4;
 inline constexpr FrameType kGoodbye = 5;  // nothing comes after it
 inline constexpr FrameType kRoom = 6;     // the ring, which was full, has room again
 
-inline constexpr std::size_t kGreetingBytes =
-    64;  // of which 16 mean something; see padding_after()
+inline constexpr std::size_t kGreetingBytes = 64;  // without the note; 18 of them mean something
+inline constexpr std::size_t kMaxNoteBytes = 1024;
 inline constexpr std::size_t kMaxRefusalBytes = 512;
 
 // The payload of kHello and kWelcome.
@@ -39,27 +41,32 @@ struct Greeting {
   Identity peer;                         // to whom
   bool shared_memory = false;            // hello: it is wanted; welcome: its descriptor comes along
   std::chrono::milliseconds silence{0};  // after which the speaker gives the other up
+  std::uint16_t lane = 0;                // hello: what the connection is for, as both users count
+  std::string note = {};                 // hello: what its user says; the listener's judges it
 
   friend bool operator==(const Greeting&, const Greeting&) = default;
 };
 
-using GreetingFrame = std::array<std::byte, kFrameHeaderBytes + kGreetingBytes>;
-GreetingFrame encode_greeting(FrameType type, const Greeting& greeting);
-Bytes encode_refusal(const JobId& job, std::string_view reason);
+// With zeros after the note up to a multiple of 64, like every frame.
+Bytes encode_greeting(FrameType type, const Greeting& greeting);
+// `later`: the peer is to try again.
+Bytes encode_refusal(const JobId& job, std::string_view reason, bool later);
 
 // Why a connection ends before it is established.
 struct Refusal {
   std::string kind;    // short, one of few, for counting
   std::string detail;  // for the log, and for the peer if it is told
   bool tell = false;   // the peer knows the job: it may hear why
+  bool later = false;  // it is welcome, but not yet
 };
 
-// Whoever listens: what the first header says, for a job.
-std::optional<Refusal> judge_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
-                                    const JobId& job);
-// And the whole frame, after that. `certified`: who the peer is by its certificate, if it has one.
+// Whoever listens: how long a payload the first header announces, padding apart, for a job.
+std::variant<std::size_t, Refusal> judge_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
+                                                const JobId& job);
+// And the whole frame, padded or not. `certified`: who the peer is by its certificate, if it has
+// one.
 std::variant<Greeting, Refusal> judge_hello(std::span<const std::byte, kFrameHeaderBytes> header,
-                                            std::span<const std::byte, kGreetingBytes> payload,
+                                            std::span<const std::byte> payload,
                                             const Identity& self,
                                             const std::optional<Identity>& certified);
 
@@ -69,6 +76,7 @@ std::variant<std::size_t, std::string> judge_answer_header(
 
 struct Refused {
   std::string reason;  // as the peer said it, made printable
+  bool later = false;
 };
 struct Nonsense {
   std::string reason;

@@ -395,6 +395,7 @@ Link::Link(LinkParts parts) : core_(std::make_shared<LinkCore>(std::move(parts))
 Link::~Link() { core_->abandon(); }
 
 const Identity& Link::peer() const { return core_->parts().peer; }
+std::uint16_t Link::lane() const { return core_->parts().lane; }
 std::string Link::peer_text() const { return core_->parts().peer_text; }
 bool Link::local() const { return core_->local(); }
 std::size_t Link::piece_bytes() const {

@@ -91,6 +91,7 @@ class Link {
   const Identity& peer() const;
   // "worker 3 at 10.0.0.7:40112" or "server 0 by shared memory"
   std::string peer_text() const;
+  std::uint16_t lane() const;  // what the one that connected said it is for
 
   // Whether it is a process of this host.
   bool local() const;

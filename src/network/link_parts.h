@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,7 @@ struct LinkParts {
   std::string peer_text;
   LinkOptions options;
   std::chrono::milliseconds peer_silence;  // after which the peer gives us up
+  std::uint16_t lane = 0;                  // of the hello
   std::unique_ptr<SharedRings> rings;      // null: payloads go by the stream
 };
 

@@ -29,6 +29,7 @@ class RefusalLog {
 
   void add(const std::string& from, const Refusal& refusal) {
     ++counts_[refusal.kind];
+    if (refusal.later) return;  // nothing is wrong
     Line& line = lines_[refusal.kind];
     const auto now = Clock::now();
     if (line.last && now - *line.last < std::chrono::seconds(1)) {

@@ -28,6 +28,8 @@ class io_context;
 
 namespace cohort {
 
+struct Greeting;  // handshake.h
+
 inline constexpr std::size_t kStrangers = 64;
 inline constexpr std::size_t kStrangerBytes = 16 << 10;
 inline constexpr std::chrono::seconds kStrangerTime{3};
@@ -55,10 +57,16 @@ class Listener {
   virtual void stop() = 0;
 };
 
+// Why a peer may not come in; none when there is no reason.
+struct Objection {
+  std::string reason = {};
+  bool later = false;  // it is to try again soon, and will: this process is not ready for it
+};
+
 // The listener must not be destroyed from within these.
 struct ListenerEvents {
-  // Whether this peer, who has proved that he belongs to the job, may come in: empty, or why not.
-  std::function<std::string(const Identity&)> admit;
+  // Of a peer that has proved that it belongs to the job. It is accepted() right after, or not.
+  std::function<Objection(const Greeting&)> admit;
   // An established link. Set its handler at once.
   std::function<void(std::unique_ptr<Link>)> accepted;
   // A line for the log.

@@ -55,38 +55,37 @@ void PendingConnection::secure() {
 
 void PendingConnection::read_magic() {
   is_secure_ = true;
-  connection_->read(std::span(hello_).first(kMagicBytes), then(&PendingConnection::read_header));
+  connection_->read(std::span(header_).first(kMagicBytes), then(&PendingConnection::read_header));
 }
 
 void PendingConnection::read_header() {
   // Whoever speaks another protocol may wait for an answer before it says as much as a header.
-  if (get_number<std::uint32_t>(hello_.data()) != kFrameMagic) {
-    return refuse(*judge_header(std::span(hello_).first<kFrameHeaderBytes>(), {}));
-  }
-  const auto rest = std::span(hello_).subspan(kMagicBytes, kFrameHeaderBytes - kMagicBytes);
-  connection_->read(rest, then(&PendingConnection::read_greeting));
+  if (get_number<std::uint32_t>(header_.data()) != kFrameMagic) return read_greeting();
+  connection_->read(std::span(header_).subspan(kMagicBytes),
+                    then(&PendingConnection::read_greeting));
 }
 
 void PendingConnection::read_greeting() {
-  const auto header = std::span(hello_).first<kFrameHeaderBytes>();
-  if (const auto refusal = judge_header(header, context_.options.self.job)) return refuse(*refusal);
-  connection_->read(std::span(hello_).subspan(kFrameHeaderBytes), then(&PendingConnection::answer));
+  const auto verdict = judge_header(header_, context_.options.self.job);
+  if (const auto* refusal = std::get_if<Refusal>(&verdict)) return refuse(*refusal);
+  const std::size_t length = std::get<std::size_t>(verdict);
+  payload_.resize(length + padding_after(length));
+  connection_->read(payload_, then(&PendingConnection::answer));
 }
 
 void PendingConnection::answer() {
-  const auto verdict = judge_hello(std::span(hello_).first<kFrameHeaderBytes>(),
-                                   std::span(hello_).subspan<kFrameHeaderBytes>(),
-                                   context_.options.self, connection_->stream().certified());
+  const auto verdict =
+      judge_hello(header_, payload_, context_.options.self, connection_->stream().certified());
   if (const auto* refusal = std::get_if<Refusal>(&verdict)) return refuse(*refusal);
   const auto& hello = std::get<Greeting>(verdict);
-  std::string objection;
+  Objection objection;
   try {
-    if (context_.events.admit) objection = context_.events.admit(hello.self);
+    if (context_.events.admit) objection = context_.events.admit(hello);
   } catch (const std::exception& error) {
-    objection = error.what();
+    objection.reason = error.what();
   }
-  if (!objection.empty()) return refuse({"not admitted", objection, true});
-  welcome(hello);
+  if (objection.reason.empty()) return welcome(hello);
+  refuse({objection.later ? "not yet" : "not admitted", objection.reason, true, objection.later});
 }
 
 void PendingConnection::welcome(const Greeting& hello) {
@@ -113,14 +112,15 @@ void PendingConnection::welcome(const Greeting& hello) {
                                                             .peer_text = hello.self.text() + way,
                                                             .options = context_.options.links,
                                                             .peer_silence = hello.silence,
+                                                            .lane = hello.lane,
                                                             .rings = std::move(rings)}));
 }
 
 void PendingConnection::send_away(const Refusal& refusal) {
   timer_.cancel();
   if (refusal.tell) {
-    static_cast<void>(
-        connection_->write(encode_refusal(context_.options.self.job, refusal.detail)));
+    static_cast<void>(connection_->write(
+        encode_refusal(context_.options.self.job, refusal.detail, refusal.later)));
   }
   connection_->close();
 }

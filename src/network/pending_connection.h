@@ -59,7 +59,8 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   Outcome outcome_;
   std::shared_ptr<EarlyConnection> connection_;
   boost::asio::steady_timer timer_;
-  GreetingFrame hello_ = {};
+  std::array<std::byte, kFrameHeaderBytes> header_ = {};
+  Bytes payload_ = {};
   bool has_spoken_ = false;
   bool is_secure_ = false;
 };

@@ -19,16 +19,19 @@
 
 #include "core/clock.h"
 #include "core/traffic.h"
+#include "network/handshake.h"
 #include "network/link.h"
+#include "network/listener.h"
 
 namespace cohort {
 
 // For ListenerEvents::admit. `workers` 0: it is not known yet how many there are.
-inline std::string admit_worker(const Identity& peer, int workers) {
-  if (peer.role != Role::kWorker) return "only workers are served here";
+inline Objection admit_worker(const Greeting& hello, int workers) {
+  const Identity& peer = hello.self;
+  if (peer.role != Role::kWorker) return {"only workers are served here"};
   if (workers == 0 || peer.rank < workers) return {};
-  return "there is no worker " + std::to_string(peer.rank) + ": this server expects " +
-         std::to_string(workers);
+  return {"there is no worker " + std::to_string(peer.rank) + ": this server expects " +
+          std::to_string(workers)};
 }
 
 template <class Machine, class Extra>

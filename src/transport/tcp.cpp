@@ -126,6 +126,12 @@ class LaneTransport final : public TcpTransport {
     lane_->mailbox.readmit(peer);
   }
 
+  std::string introduction(Rank peer) const override {
+    check_rank(peer);
+    const std::lock_guard lock(lane_->mutex);
+    return lane_->introductions[peer];
+  }
+
   std::string lost(Rank peer) const override {
     const std::string why = gone(peer);
     return why == kClosed ? "" : why;
@@ -169,6 +175,7 @@ void wait_for_all(TcpLaneState& lane, Deadline deadline) {
     }
     lane.changed.wait_until(lock, said ? give_up_at : std::min(say_at, give_up_at));
   }
+  lane.starting = false;
 }
 
 }  // namespace

@@ -40,15 +40,16 @@ struct TcpNodeOptions {
   std::function<void(const std::string&)> log = nullptr;  // a line; from the node's thread
 };
 
-// The same in all its members, but for `addresses`, of which each needs those below its own, and
-// for the call back.
+// The same in all its members, but for `addresses`, of which each needs those below its own, the
+// introduction, and the call back.
 struct TcpLane {
   int number = 0;  // below kTcpLanes; each once
   std::vector<Rank> members = {};
   std::vector<Address> addresses = {};  // by member
   std::vector<std::string> names = {};  // by member, for messages; "rank 3" where there is none
   bool star = false;                    // links with the first member only
-  std::string agreement = {};           // "4 processes": who says otherwise is refused
+  std::string agreement = {};           // "4 processes", a line: who says otherwise is refused
+  std::string introduction = {};        // what this member tells those it connects to
   bool returns = false;  // a member that was lost may come back: do not stop_listening()
   bool late = false;     // this member does so: all are lost to it until it calls them
   std::function<void(const std::string& whom)> waiting = nullptr;  // once, after kTcpSayAfter
@@ -60,6 +61,9 @@ class TcpTransport : public Transport {
  public:
   // Why a peer is lost; "" while it is there, and after it closed in good order.
   virtual std::string lost(Rank peer) const = 0;
+
+  // What a member that connected to this one said of itself then: one with a higher number.
+  virtual std::string introduction(Rank peer) const = 0;
 
   // Of a member that came late: reaches another one, where it listens now. Whether it did so by
   // `deadline`; until then that member is lost.

@@ -13,6 +13,14 @@ namespace {
 
 constexpr std::chrono::seconds kPartingTime{2};
 constexpr std::size_t kMaxLines = 4096;
+constexpr char kNoteSeparator = '\n';
+
+// Agreement and introduction.
+std::pair<std::string, std::string> lane_note(const std::string& note) {
+  const auto end = note.find(kNoteSeparator);
+  if (end == note.npos) return {note, ""};
+  return {note.substr(0, end), note.substr(end + 1)};
+}
 
 }  // namespace
 
@@ -23,7 +31,8 @@ TcpLaneState::TcpLaneState(const TcpLane& a_lane, Rank own_index)
       wires(a_lane.members.size(), nullptr),
       addresses(a_lane.addresses),
       missing(a_lane.members.size(), false),
-      obstacles(a_lane.members.size()) {
+      obstacles(a_lane.members.size()),
+      introductions(a_lane.members.size()) {
   for (std::size_t member = 0; member < missing.size(); ++member) {
     const bool other = static_cast<Rank>(member) != own;
     missing[member] = other && !lane.late && (member == 0 || !lane.star || own == 0);
@@ -31,6 +40,12 @@ TcpLaneState::TcpLaneState(const TcpLane& a_lane, Rank own_index)
       mailbox.note_gone(static_cast<Rank>(member), "is lost: this rank has not reached it yet");
     }
   }
+}
+
+std::optional<Rank> TcpLaneState::member_of(Rank process) const {
+  const auto found = std::find(lane.members.begin(), lane.members.end(), process);
+  if (found == lane.members.end()) return std::nullopt;
+  return static_cast<Rank>(found - lane.members.begin());
 }
 
 bool TcpLaneState::all_there() const {
@@ -77,17 +92,46 @@ void TcpCore::note(const std::string& text) const {
   if (options_.log) options_.log(text);
 }
 
-std::string TcpCore::admit(const Identity& peer) const {
-  if (peer.role != Role::kWorker) return "only workers connect to workers";
+Objection TcpCore::admit(const Greeting& hello) const {
+  const Identity& peer = hello.self;
+  if (peer.role != Role::kWorker) return {"only workers connect to workers"};
   if (peer.rank == options_.rank) {
-    return "this is process " + std::to_string(peer.rank) + " itself: two have the same number";
+    return {"this is process " + std::to_string(peer.rank) + " itself: two have the same number"};
   }
   if (peer.rank < 0 || peer.rank >= options_.size) {
-    return "process " + std::to_string(options_.rank) + " counts " + std::to_string(options_.size) +
-           " processes, so there is no process " + std::to_string(peer.rank);
+    return {"process " + std::to_string(options_.rank) + " counts " +
+            std::to_string(options_.size) + " processes, so there is no process " +
+            std::to_string(peer.rank)};
   }
-  if (!closed_to_others_.empty()) return closed_to_others_;
-  return lines_.size() < kMaxLines ? "" : "there are too many connections";
+  if (!closed_to_others_.empty()) return {closed_to_others_};
+  if (lines_.size() >= kMaxLines) return {"there are too many connections"};
+  if (hello.lane >= kTcpLanes) return {"there is no such lane"};
+  for (const Line& line : lines_) {
+    if (line.lane->lane.number == hello.lane && line.wire->peer().rank == peer.rank &&
+        !line.wire->ended()) {
+      return {"there is a process " + std::to_string(peer.rank) + " already, " +
+              line.wire->peer_text() + ": two have the same number"};
+    }
+  }
+  const auto lane = lanes_.find(hello.lane);
+  if (lane != lanes_.end()) return admit_to(*lane->second, hello);
+  return {"process " + std::to_string(options_.rank) + " is not that far yet", /*later=*/true};
+}
+
+Objection TcpCore::admit_to(TcpLaneState& lane, const Greeting& hello) const {
+  const auto member = lane.member_of(hello.self.rank);
+  const std::string who = "process " + std::to_string(hello.self.rank);
+  if (!member) return {who + " has no part in this"};
+  const auto [agreement, introduction] = lane_note(hello.note);
+  const std::lock_guard lock(lane.mutex);
+  if (agreement != lane.lane.agreement) {
+    const std::string reason = who + " counts " + agreement + ", but process " +
+                               std::to_string(options_.rank) + " counts " + lane.lane.agreement;
+    lane.obstacles[*member] = reason;
+    return {reason};
+  }
+  lane.introductions[*member] = introduction;
+  return {};
 }
 
 std::unique_ptr<Listener> TcpCore::listen_for_others(const Address& address) {
@@ -98,11 +142,11 @@ std::unique_ptr<Listener> TcpCore::listen_for_others(const Address& address) {
                             .runtime_folder = options_.runtime_folder,
                             .shared_memory = options_.shared_memory};
   ListenerEvents events;
-  events.admit = [this](const Identity& peer) { return admit(peer); };
+  events.admit = [this](const Greeting& hello) { return admit(hello); };
   events.accepted = [this](std::unique_ptr<Link> link) {
-    lines_.push_back({std::make_unique<TcpWire>(io_, std::move(link), *this, true)});
-    const std::lock_guard lock(mutex_);
-    ++wires_;
+    const auto lane = lanes_.at(link->lane());
+    const Rank member = *lane->member_of(link->peer().rank);
+    add_line(std::move(link), lane, member, true);
   };
   events.log = [this](const std::string& text) { note(text); };
   return listen(io_, listening, std::move(events));
@@ -128,9 +172,6 @@ void TcpCore::open(const std::shared_ptr<TcpLaneState>& lane, Deadline deadline)
     for (Rank member = 0; member < lane->own && !lane->lane.late; ++member) {
       if (member == 0 || !lane->lane.star) call(lane, member);
     }
-    for (Line& line : lines_) {
-      if (!line.lane && line.asked_lane == lane->lane.number) place(line);
-    }
   });
 }
 
@@ -153,28 +194,20 @@ void TcpCore::connect_to(const std::shared_ptr<TcpLaneState>& lane, Rank member,
   ConnectorOptions calling{.address = address,
                            .self = {options_.job, Role::kWorker, options_.rank},
                            .peer = {options_.job, Role::kWorker, wanted},
+                           .lane = static_cast<std::uint16_t>(lane->lane.number),
+                           .note = lane->lane.agreement + kNoteSeparator + lane->lane.introduction,
                            .credentials = options_.credentials,
                            .links = options_.links,
                            .runtime_folder = options_.runtime_folder,
                            .shared_memory = options_.shared_memory};
   const auto connected = [this, lane](std::unique_ptr<Link> link) {
-    const auto& members = lane->lane.members;
-    const auto there = std::find(members.begin(), members.end(), link->peer().rank);
-    if (there == members.end()) {
-      const std::lock_guard lock(lane->mutex);
-      lane->refusal = link->peer_text() + " has no part in this";
-      lane->changed.notify_all();
-      return;
-    }
-    lines_.push_back({std::make_unique<TcpWire>(io_, std::move(link), *this, false)});
-    Line& line = lines_.back();
-    line.lane = lane;
-    line.member = static_cast<Rank>(there - members.begin());
-    {
-      const std::lock_guard lock(mutex_);
-      ++wires_;
-    }
-    line.wire->say_hello(static_cast<std::uint32_t>(lane->lane.number), lane->lane.agreement);
+    const auto there = lane->member_of(link->peer().rank);
+    const std::string who = link->peer_text();
+    if (there) add_line(std::move(link), lane, *there, false);
+    const std::lock_guard lock(lane->mutex);
+    if (there) lane->reached = *there;
+    if (!there) lane->refusal = who + " has no part in this";
+    lane->changed.notify_all();
   };
   const auto failed = [lane, member](const ConnectFailure& failure) {
     const std::lock_guard lock(lane->mutex);
@@ -190,14 +223,6 @@ void TcpCore::connect_to(const std::shared_ptr<TcpLaneState>& lane, Rank member,
   }
 }
 
-// It went away between the connection and the welcome: another may come in its place.
-void TcpCore::call_again(const std::shared_ptr<TcpLaneState>& lane, Rank member) {
-  const auto pause = std::make_shared<boost::asio::steady_timer>(io_, kRetryPause);
-  pause->async_wait([this, lane, member, pause](const boost::system::error_code& error) {
-    if (!error && !lane->closed && Clock::now() < lane->deadline) call(lane, member);
-  });
-}
-
 TcpCore::Line& TcpCore::line_of(const TcpWire& wire) {
   const auto found = std::find_if(lines_.begin(), lines_.end(),
                                   [&](const Line& line) { return line.wire.get() == &wire; });
@@ -205,71 +230,21 @@ TcpCore::Line& TcpCore::line_of(const TcpWire& wire) {
   return *found;
 }
 
-void TcpCore::hello_arrived(TcpWire& wire, std::uint32_t lane, std::string agreement) {
-  if (lane >= static_cast<std::uint32_t>(kTcpLanes)) throw PeerError("asked for an unknown lane");
-  Line& line = line_of(wire);
-  line.asked_lane = static_cast<int>(lane);
-  line.agreement = std::move(agreement);
-  for (const Line& other : lines_) {
-    if (&other == &line || other.wire->ended() || other.number() != line.asked_lane ||
-        other.wire->peer().rank != wire.peer().rank) {
-      continue;
-    }
-    return wire.say_refusal("there is a process " + std::to_string(wire.peer().rank) +
-                            " already, " + other.wire->peer_text() + ": two have the same number");
-  }
-  if (lanes_.count(line.asked_lane) != 0) place(line);
-}
-
-void TcpCore::place(Line& line) {
-  const std::shared_ptr<TcpLaneState> lane = lanes_.at(line.asked_lane);
-  const auto& members = lane->lane.members;
-  const auto found = std::find(members.begin(), members.end(), line.wire->peer().rank);
-  const std::string who = "process " + std::to_string(line.wire->peer().rank);
-  if (found == members.end()) {
-    return line.wire->say_refusal(who + " has no part in this");
-  }
-  if (line.agreement != lane->lane.agreement) {
-    const std::string reason = who + " counts " + line.agreement + ", but process " +
-                               std::to_string(options_.rank) + " counts " + lane->lane.agreement;
-    note(reason);
-    {
-      const std::lock_guard lock(lane->mutex);
-      lane->obstacles[found - members.begin()] = reason;
-    }
-    return line.wire->say_refusal(reason);
-  }
-  line.lane = lane;
-  line.member = static_cast<Rank>(found - members.begin());
-  line.wire->say_welcome();
-  welcome(line, lane);
-}
-
-void TcpCore::welcome_arrived(TcpWire& wire) {
-  Line& line = line_of(wire);
-  welcome(line, line.lane);
-  const std::lock_guard lock(line.lane->mutex);
-  line.lane->reached = line.member;
-  line.lane->changed.notify_all();
-}
-
-void TcpCore::welcome(Line& line, const std::shared_ptr<TcpLaneState>& lane) {
-  lane->wires[line.member] = line.wire.get();
-  if (lane->lane.returns) lane->mailbox.note_returned(line.member);
-  if (lane->closed) line.wire->finish();
-  const std::lock_guard lock(lane->mutex);
-  lane->missing[line.member] = false;
-  lane->changed.notify_all();
-}
-
-void TcpCore::refusal_arrived(TcpWire& wire, const std::string& reason) {
-  TcpLaneState& lane = *line_of(wire).lane;
+void TcpCore::add_line(std::unique_ptr<Link> link, const std::shared_ptr<TcpLaneState>& lane,
+                       Rank member, bool accepted) {
+  lines_.push_back(
+      {std::make_unique<TcpWire>(io_, std::move(link), *this, accepted), lane, member});
+  TcpWire& wire = *lines_.back().wire;
   {
-    const std::lock_guard lock(lane.mutex);
-    lane.refusal = reason;
-    lane.changed.notify_all();
+    const std::lock_guard lock(mutex_);
+    ++wires_;
   }
-  wire.finish();
+  lane->wires[member] = &wire;
+  if (lane->lane.returns) lane->mailbox.note_returned(member);
+  if (lane->closed) wire.finish();
+  const std::lock_guard lock(lane->mutex);
+  lane->missing[member] = false;
+  lane->changed.notify_all();
 }
 
 void TcpCore::message_arrived(TcpWire& wire, Tag tag, Bytes payload) {
@@ -279,20 +254,18 @@ void TcpCore::message_arrived(TcpWire& wire, Tag tag, Bytes payload) {
 
 void TcpCore::wire_ended(TcpWire& wire, const std::string& reason) {
   Line& line = line_of(wire);
-  if (const auto lane = line.lane) {
-    const bool current = lane->wires[line.member] == &wire;
-    if (current) lane->wires[line.member] = nullptr;
-    const std::lock_guard lock(lane->mutex);
-    if (lane->missing[line.member]) {
-      lane->obstacles[line.member] = reason;
-      if (lane->refusal.empty()) call_again(lane, line.member);
-    } else if (current) {
-      const bool orderly = reason == kClosed || reason == kSaidGoodbye;
-      lane->mailbox.note_gone(line.member, orderly ? kClosed : "is lost: " + reason);
-    } else if (lane->lane.late && lane->reached < 0 && lane->refusal.empty()) {
-      lane->refusal = wire.peer_text() + " went away: " + reason;
+  TcpLaneState& lane = *line.lane;
+  if (lane.wires[line.member] == &wire) {
+    lane.wires[line.member] = nullptr;
+    const bool orderly = reason == kClosed || reason == kSaidGoodbye;
+    const std::lock_guard lock(lane.mutex);
+    // Who gave up before it was welcomed comes again.
+    lane.missing[line.member] = lane.starting && wire.has_not_spoken();
+    if (lane.missing[line.member]) {
+      lane.obstacles[line.member] = reason;
+    } else {
+      lane.mailbox.note_gone(line.member, orderly ? kClosed : "is lost: " + reason);
     }
-    lane->changed.notify_all();
   }
   // Not from within a call of the link.
   boost::asio::post(io_, [this, &wire] {

@@ -1,4 +1,4 @@
-// The inside of a node: its thread, its listener, and the links that have no lane yet.
+// The inside of a node: its thread, its listener, and its links.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -8,11 +8,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "network/connector.h"
+#include "network/handshake.h"
 #include "network/listener.h"
 #include "transport/mailbox.h"
 #include "transport/tcp.h"
@@ -37,11 +39,14 @@ struct TcpLaneState {
   // Who is still missing at the start.
   std::mutex mutex;  // guards the rest
   std::condition_variable changed;
-  std::vector<bool> missing;           // by member
-  std::vector<std::string> obstacles;  // by member: why it has not come yet, as far as known
+  bool starting = true;                    // connect() has not returned
+  std::vector<bool> missing;               // by member
+  std::vector<std::string> obstacles;      // by member: why it has not come yet, as far as known
+  std::vector<std::string> introductions;  // by member that connected to this one
   std::string refusal;
-  Rank reached = -1;  // who welcomed this one last
+  Rank reached = -1;  // whom this one called last, and came to
 
+  std::optional<Rank> member_of(Rank process) const;
   bool all_there() const;
   std::string names_of_missing() const;
 };
@@ -70,9 +75,6 @@ class TcpCore final : public TcpWire::Owner {
   // The sender of `message` will not wait any longer.
   void abandon(const std::shared_ptr<TcpOutgoing>& message);
 
-  void hello_arrived(TcpWire& wire, std::uint32_t lane, std::string agreement) override;
-  void welcome_arrived(TcpWire& wire) override;
-  void refusal_arrived(TcpWire& wire, const std::string& reason) override;
   void message_arrived(TcpWire& wire, Tag tag, Bytes payload) override;
   void wire_ended(TcpWire& wire, const std::string& reason) override;
 
@@ -80,21 +82,17 @@ class TcpCore final : public TcpWire::Owner {
   // A link and what is known of it.
   struct Line {
     std::unique_ptr<TcpWire> wire;
-    std::shared_ptr<TcpLaneState> lane = nullptr;  // once it has one
-    Rank member = 0;                               // in it
-    int asked_lane = -1;                           // by its hello
-    std::string agreement = {};
-
-    int number() const { return lane ? lane->lane.number : asked_lane; }
+    std::shared_ptr<TcpLaneState> lane;
+    Rank member;  // of the lane
   };
 
-  std::string admit(const Identity& peer) const;
+  Objection admit(const Greeting& hello) const;
+  Objection admit_to(TcpLaneState& lane, const Greeting& hello) const;
   std::unique_ptr<Listener> listen_for_others(const Address& address);
   void call(const std::shared_ptr<TcpLaneState>& lane, Rank member);
   void connect_to(const std::shared_ptr<TcpLaneState>& lane, Rank member, const Address& address);
-  void call_again(const std::shared_ptr<TcpLaneState>& lane, Rank member);
-  void place(Line& line);
-  void welcome(Line& line, const std::shared_ptr<TcpLaneState>& lane);
+  void add_line(std::unique_ptr<Link> link, const std::shared_ptr<TcpLaneState>& lane, Rank member,
+                bool accepted);
   Line& line_of(const TcpWire& wire);
   void note(const std::string& text) const;
 

@@ -10,19 +10,12 @@
 namespace cohort {
 namespace {
 
-constexpr FrameType kHello = kFirstFreeType;
-constexpr FrameType kWelcome = kFirstFreeType + 1;
-constexpr FrameType kRefusal = kFirstFreeType + 2;
-constexpr FrameType kMessage = kFirstFreeType + 3;
-constexpr FrameType kGoodbye = kFirstFreeType + 4;
+constexpr FrameType kMessage = kFirstFreeType;
+constexpr FrameType kFarewell = kFirstFreeType + 1;
 
 // What a link may hold of a message while the rest stays with its sender.
 constexpr std::size_t kWindow = std::size_t{4} << 20;
 constexpr std::chrono::microseconds kPumpPause{200};
-
-std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 }  // namespace
 
@@ -56,33 +49,8 @@ void TcpOutgoing::own_now() {
 
 TcpWire::TcpWire(boost::asio::io_context& io, std::unique_ptr<Link> link, Owner& owner,
                  bool accepted)
-    : owner_(owner),
-      link_(std::move(link)),
-      again_(io),
-      phase_(accepted ? Phase::kAwaitsHello : Phase::kAwaitsWelcome),
-      accepted_(accepted) {
+    : owner_(owner), link_(std::move(link)), again_(io), accepted_(accepted) {
   link_->set_handler(*this);
-}
-
-void TcpWire::say_hello(std::uint32_t lane, const std::string& agreement) {
-  FrameHeader header;
-  header.type = kHello;
-  header.detail = lane;
-  link_->send(header, std::as_bytes(std::span(agreement)));
-}
-
-void TcpWire::say_welcome() {
-  phase_ = Phase::kOpen;
-  FrameHeader header;
-  header.type = kWelcome;
-  link_->send(header, {});
-}
-
-void TcpWire::say_refusal(const std::string& reason) {
-  FrameHeader header;
-  header.type = kRefusal;
-  link_->send(header, std::as_bytes(std::span(reason)));
-  finish();
 }
 
 void TcpWire::send(std::shared_ptr<TcpOutgoing> message) {
@@ -131,7 +99,7 @@ void TcpWire::part() {
   if (!said_goodbye_) {
     said_goodbye_ = true;
     FrameHeader header;
-    header.type = kGoodbye;
+    header.type = kFarewell;
     link_->send(header, {});
   }
   // When both have said it, one hangs up and the other waits for that, so that neither loses what
@@ -161,7 +129,6 @@ void TcpWire::end(const std::string& reason) {
 }
 
 void TcpWire::check_message(const FrameHeader& header) const {
-  if (phase_ != Phase::kOpen) throw PeerError("sent a message before the greeting");
   if (header.sequence != messages_received_ || header.place > kTcpMaxMessage - header.length) {
     throw PeerError("sent a message out of order or too long");
   }
@@ -181,23 +148,12 @@ std::optional<std::span<std::byte>> TcpWire::place_for(Link&, const FrameHeader&
   return std::span(incoming_).subspan(begin);
 }
 
-void TcpWire::frame_arrived(Link&, const FrameHeader& header, std::span<const std::byte> payload) {
+void TcpWire::frame_arrived(Link&, const FrameHeader& header, std::span<const std::byte>) {
   if (ended_) return;
   switch (header.type) {
-    case kHello:
-      if (phase_ != Phase::kAwaitsHello) throw PeerError("greeted twice");
-      phase_ = Phase::kPlaced;
-      return owner_.hello_arrived(*this, header.detail, text_of(payload));
-    case kWelcome:
-      if (phase_ != Phase::kAwaitsWelcome) throw PeerError("welcomed twice");
-      phase_ = Phase::kOpen;
-      return owner_.welcome_arrived(*this);
-    case kRefusal:
-      if (phase_ != Phase::kAwaitsWelcome) throw PeerError("refused after its welcome");
-      return owner_.refusal_arrived(*this, text_of(payload));
     case kMessage:
       return take_message(header);
-    case kGoodbye:
+    case kFarewell:
       heard_goodbye_ = true;
       if (!finishing_) return end(kClosed);
       return pump();

@@ -1,9 +1,5 @@
-// One link of a lane: the greeting by which the two ends find the lane, then messages cut into
-// frames, one message after the other, then a farewell.
+// One link of a lane: messages cut into frames, one message after the other, then a farewell.
 //
-//   hello     who connected says: detail the lane, payload the agreement
-//   welcome   the other answers once it has the lane too; messages from then on, both ways
-//   refusal   or it says why not: payload the reason
 //   message   detail the tag, sequence the message's number on this link from 0, place how many of
 //             its bytes come in later frames
 //   goodbye   nothing follows; who gets it hangs up
@@ -58,14 +54,11 @@ class TcpWire final : public LinkHandler {
   class Owner {
    public:
     virtual ~Owner() = default;
-    virtual void hello_arrived(TcpWire& wire, std::uint32_t lane, std::string agreement) = 0;
-    virtual void welcome_arrived(TcpWire& wire) = 0;
-    virtual void refusal_arrived(TcpWire& wire, const std::string& reason) = 0;
     virtual void message_arrived(TcpWire& wire, Tag tag, Bytes payload) = 0;
     virtual void wire_ended(TcpWire& wire, const std::string& reason) = 0;  // once
   };
 
-  // `accepted`: the peer connected, and will say hello.
+  // `accepted`: the peer connected.
   TcpWire(boost::asio::io_context& io, std::unique_ptr<Link> link, Owner& owner, bool accepted);
   TcpWire(const TcpWire&) = delete;
   TcpWire& operator=(const TcpWire&) = delete;
@@ -73,10 +66,8 @@ class TcpWire final : public LinkHandler {
   const Identity& peer() const { return link_->peer(); }
   std::string peer_text() const { return link_->peer_text(); }
   bool ended() const { return ended_; }
-
-  void say_hello(std::uint32_t lane, const std::string& agreement);
-  void say_welcome();
-  void say_refusal(const std::string& reason);  // and ends
+  // The peer connected, and not a byte has followed its greeting.
+  bool has_not_spoken() const { return accepted_ && link_->bytes_received() == 0; }
 
   void send(std::shared_ptr<TcpOutgoing> message);
 
@@ -92,8 +83,6 @@ class TcpWire final : public LinkHandler {
   void link_lost(Link&, const std::string& reason) override { end(reason); }
 
  private:
-  enum class Phase { kAwaitsHello, kPlaced, kAwaitsWelcome, kOpen };
-
   void pump();
   void pump_later();
   void part();
@@ -103,7 +92,6 @@ class TcpWire final : public LinkHandler {
   Owner& owner_;
   std::unique_ptr<Link> link_;
   boost::asio::steady_timer again_;
-  Phase phase_;
   const bool accepted_;
   bool finishing_ = false;
   bool said_goodbye_ = false;

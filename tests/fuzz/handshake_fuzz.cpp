@@ -1,6 +1,6 @@
 // Any bytes in place of a greeting or of its answer: who they say they are, or a refusal with a
-// kind; and only those who know the job are told why. The first byte chooses whether checksums are
-// mended.
+// kind; and only those who know the job are told why. Bits of the first byte choose whether
+// checksums are mended, and whether the version is.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -12,8 +12,9 @@
 namespace cohort {
 namespace {
 
-void mend(std::vector<std::byte>& bytes) {
+void mend(std::vector<std::byte>& bytes, bool version) {
   put_number(bytes.data(), kFrameMagic);
+  if (version) put_number(bytes.data() + 4, kProtocolVersion);
   const auto length = get_number<std::uint32_t>(bytes.data() + 8);
   const std::size_t there = std::min<std::size_t>(length, bytes.size() - kFrameHeaderBytes);
   put_number(bytes.data() + 56, crc32c({bytes.data() + kFrameHeaderBytes, there}));
@@ -23,12 +24,15 @@ void mend(std::vector<std::byte>& bytes) {
 void check_hello(std::span<const std::byte> bytes, const Identity& self) {
   const auto header = bytes.first<kFrameHeaderBytes>();
   const bool knows_job = std::memcmp(bytes.data() + 16, self.job.data(), self.job.size()) == 0;
-  if (const auto refusal = judge_header(header, self.job)) {
+  const auto length = judge_header(header, self.job);
+  if (const auto* refusal = std::get_if<Refusal>(&length)) {
     if (refusal->kind.empty() || (refusal->tell && !knows_job)) std::abort();
     return;
   }
-  if (bytes.size() < kFrameHeaderBytes + kGreetingBytes) return;
-  const auto payload = bytes.subspan(kFrameHeaderBytes).first<kGreetingBytes>();
+  const std::size_t size = std::get<std::size_t>(length);
+  if (size > kGreetingBytes + kMaxNoteBytes) std::abort();
+  if (bytes.size() < kFrameHeaderBytes + size) return;
+  const auto payload = bytes.subspan(kFrameHeaderBytes, size);
   const auto verdict = judge_hello(header, payload, self, std::nullopt);
   if (const auto* greeting = std::get_if<Greeting>(&verdict)) {
     if (greeting->peer != self || greeting->self.rank < 0 || !knows_job) std::abort();
@@ -72,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 1 + kFrameHeaderBytes) return 0;
   const auto* begin = reinterpret_cast<const std::byte*>(data);
   std::vector<std::byte> bytes(begin + 1, begin + size);
-  if ((data[0] & 1) != 0) mend(bytes);
+  if ((data[0] & 1) != 0) mend(bytes, (data[0] & 2) == 0);
   const Identity self{JobId{}, Role::kServer, 0};
   check_hello(bytes, self);
   check_answer(bytes, self);

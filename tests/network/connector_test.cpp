@@ -44,7 +44,12 @@ class ConnectorTest : public ::testing::Test {
   void begin_listening(const ListenerOptions& options) {
     listener_ =
         listen(io_, options,
-               {.admit = [this](const Identity&) { return objection_; },
+               {.admit =
+                    [this](const Greeting& hello) {
+                      greeted_ = hello;
+                      ++greetings_;
+                      return objection_;
+                    },
                 .accepted = [this](std::unique_ptr<Link> link) { accepted_ = std::move(link); },
                 .log = [this](const std::string& line) { log_.push_back(line); }});
   }
@@ -54,7 +59,9 @@ class ConnectorTest : public ::testing::Test {
 
   test::PrivateFolder folder_;
   boost::asio::io_context io_{1};
-  std::string objection_;
+  Objection objection_;
+  Greeting greeted_;
+  int greetings_ = 0;
   std::vector<std::string> log_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Connector> connector_;
@@ -109,7 +116,7 @@ TEST_F(ConnectorTest, SaysWhomItWaitedForAndWhyInVain) {
 }
 
 TEST_F(ConnectorTest, TakesNoForAnAnswer) {
-  objection_ = "the job has 4 workers";
+  objection_.reason = "the job has 4 workers";
   begin_listening({.address = {.host = "127.0.0.1"}, .self = server(0)});
   begin_connecting_to({.address = listener_->address(), .self = worker(7), .peer = server(0)}, 5s);
   const auto start = Clock::now();
@@ -118,6 +125,35 @@ TEST_F(ConnectorTest, TakesNoForAnAnswer) {
   EXPECT_EQ(failure_->kind, ConnectFailure::Kind::kRefused);
   EXPECT_THAT(failure_->reason, HasSubstr("server 0 at"));
   EXPECT_THAT(failure_->reason, HasSubstr("refuses worker 7: the job has 4 workers"));
+}
+
+TEST_F(ConnectorTest, ComesAgainUntilItIsWelcome) {
+  objection_ = {"this process is not that far yet", /*later=*/true};
+  begin_listening({.address = {.host = "127.0.0.1"}, .self = server(0)});
+  begin_connecting_to({.address = listener_->address(),
+                       .self = worker(1),
+                       .peer = server(0),
+                       .lane = 3,
+                       .note = "4 processes"},
+                      10s);
+  ASSERT_TRUE(run_until(io_, [&] { return greetings_ >= 3; }));
+  EXPECT_FALSE(failure_);
+  EXPECT_THAT(connector_->obstacle(), HasSubstr("not that far yet"));
+  EXPECT_GE(listener_->refusals().at("not yet"), 2);
+  EXPECT_TRUE(log_.empty());  // nothing is wrong
+  objection_ = {};
+  ASSERT_TRUE(joined());
+  ASSERT_TRUE(link_);
+  EXPECT_EQ(greeted_.note, "4 processes");
+  for (const Link* link : {link_.get(), accepted_.get()}) EXPECT_EQ(link->lane(), 3);
+}
+
+TEST_F(ConnectorTest, SaysNoMoreThanAGreetingHolds) {
+  ConnectorOptions options{.address = {.host = "127.0.0.1", .port = free_port()},
+                           .self = worker(1),
+                           .peer = server(0),
+                           .note = std::string(kMaxNoteBytes + 1, 'n')};
+  EXPECT_THROW(begin_connecting_to(options, 1s), ConfigError);
 }
 
 TEST_F(ConnectorTest, LearnsThatItCameToTheWrongServer) {

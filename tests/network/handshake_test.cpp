@@ -16,21 +16,24 @@ using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
 Greeting hello() {
-  return {.self = worker(3), .peer = server(0), .shared_memory = true, .silence = 1500ms};
+  return {.self = worker(3),
+          .peer = server(0),
+          .shared_memory = true,
+          .silence = 1500ms,
+          .lane = 5,
+          .note = "4 processes"};
 }
 
 std::variant<Greeting, Refusal> judge(const Bytes& frame,
                                       std::optional<Identity> certified = std::nullopt) {
   return judge_hello(std::span(frame).first<kFrameHeaderBytes>(),
-                     std::span(frame).subspan(kFrameHeaderBytes).first<kGreetingBytes>(), server(0),
-                     certified);
+                     std::span(frame).subspan(kFrameHeaderBytes), server(0), certified);
 }
 
-Bytes bytes_of(const GreetingFrame& frame) { return {frame.begin(), frame.end()}; }
-
 Bytes payload_of(const Greeting& greeting) {
-  const auto frame = encode_greeting(kHello, greeting);
-  return {frame.begin() + kFrameHeaderBytes, frame.end()};
+  const Bytes frame = encode_greeting(kHello, greeting);
+  return {frame.begin() + kFrameHeaderBytes,
+          frame.begin() + kFrameHeaderBytes + kGreetingBytes + greeting.note.size()};
 }
 
 Refusal refusal_of_hello(const Bytes& frame, std::optional<Identity> certified = std::nullopt) {
@@ -40,7 +43,7 @@ Refusal refusal_of_hello(const Bytes& frame, std::optional<Identity> certified =
 }
 
 TEST(Handshake, WelcomesWhoIsRight) {
-  const auto frame = bytes_of(encode_greeting(kHello, hello()));
+  const auto frame = encode_greeting(kHello, hello());
   for (const auto& certified : {std::optional<Identity>(), std::optional(worker(3))}) {
     const auto verdict = judge(frame, certified);
     ASSERT_TRUE(std::holds_alternative<Greeting>(verdict));
@@ -52,7 +55,7 @@ TEST(Handshake, TellsNothingToWhoDoesNotKnowTheJob) {
   Greeting foreign = hello();
   foreign.self = worker(3, "other");
   foreign.peer = server(0, "other");
-  const Refusal refusal = refusal_of_hello(bytes_of(encode_greeting(kHello, foreign)));
+  const Refusal refusal = refusal_of_hello(encode_greeting(kHello, foreign));
   EXPECT_EQ(refusal.kind, "wrong job");
   EXPECT_FALSE(refusal.tell);
 
@@ -79,12 +82,12 @@ TEST(Handshake, TellsAMemberOfTheJobWhatIsWrong) {
 
   Greeting other = hello();
   other.peer = server(1);
-  const Refusal address = refusal_of_hello(bytes_of(encode_greeting(kHello, other)));
+  const Refusal address = refusal_of_hello(encode_greeting(kHello, other));
   EXPECT_EQ(address.kind, "wrong address");
   EXPECT_TRUE(address.tell);
   EXPECT_THAT(address.detail, HasSubstr("worker 3 looks for server 1, but this is server 0"));
 
-  const auto frame = bytes_of(encode_greeting(kHello, hello()));
+  const auto frame = encode_greeting(kHello, hello());
   for (const Identity& certified : {worker(2), server(3), worker(3, "other")}) {
     EXPECT_EQ(refusal_of_hello(frame, certified).kind, "wrong certificate");
   }
@@ -93,11 +96,11 @@ TEST(Handshake, TellsAMemberOfTheJobWhatIsWrong) {
 TEST(Handshake, WhoLooksForAnyOfARoleTakesWhoIsThere) {
   Greeting any = hello();
   any.peer.rank = kAnyRank;
-  const auto verdict = judge(bytes_of(encode_greeting(kHello, any)));
+  const auto verdict = judge(encode_greeting(kHello, any));
   ASSERT_TRUE(std::holds_alternative<Greeting>(verdict));
   const auto reply = [&](const Identity& self, std::optional<Identity> certified) {
-    const auto frame = bytes_of(encode_greeting(
-        kWelcome, {.self = self, .peer = worker(3), .shared_memory = true, .silence = 2s}));
+    const auto frame = encode_greeting(
+        kWelcome, {.self = self, .peer = worker(3), .shared_memory = true, .silence = 2s});
     return judge_answer(std::span(frame).first<kFrameHeaderBytes>(),
                         std::span(frame).subspan(kFrameHeaderBytes), any, certified);
   };
@@ -112,7 +115,7 @@ TEST(Handshake, WhoLooksForAnyOfARoleTakesWhoIsThere) {
 
   Greeting nobody = hello();
   nobody.self.rank = kAnyRank;
-  EXPECT_EQ(refusal_of_hello(bytes_of(encode_greeting(kHello, nobody))).kind, "damaged hello");
+  EXPECT_EQ(refusal_of_hello(encode_greeting(kHello, nobody)).kind, "damaged hello");
 }
 
 TEST(Handshake, RefusesGreetingsThatMakeNoSense) {
@@ -131,19 +134,46 @@ TEST(Handshake, RefusesGreetingsThatMakeNoSense) {
   EXPECT_EQ(kind_with(11, 0xff), "damaged hello");
   Greeting silent = hello();
   silent.silence = 0ms;
-  EXPECT_EQ(refusal_of_hello(bytes_of(encode_greeting(kHello, silent))).kind, "damaged hello");
+  EXPECT_EQ(refusal_of_hello(encode_greeting(kHello, silent)).kind, "damaged hello");
 
-  Bytes damaged = bytes_of(encode_greeting(kHello, hello()));
-  damaged.back() ^= std::byte{1};
+  EXPECT_EQ(kind_with(18, 1), "damaged hello");  // what is to be zero
+  EXPECT_EQ(kind_with(63, 1), "damaged hello");
+  EXPECT_EQ(kind_with(64, 1), "none");  // the note is its user's
+
+  Bytes damaged = encode_greeting(kHello, hello());
+  damaged[kFrameHeaderBytes + kGreetingBytes] ^= std::byte{1};
   EXPECT_EQ(refusal_of_hello(damaged).kind, "damaged hello");  // the payload's checksum
-  EXPECT_EQ(refusal_of_hello(bytes_of(encode_greeting(kWelcome, hello()))).kind, "damaged hello");
+  EXPECT_EQ(refusal_of_hello(encode_greeting(kWelcome, hello())).kind, "damaged hello");
 
-  for (const std::size_t size :
-       {std::size_t{0}, kGreetingBytes - 1, kGreetingBytes + 1, std::size_t{kMaxPayload}}) {
+  for (const std::size_t size : {std::size_t{0}, kGreetingBytes - 1,
+                                 kGreetingBytes + kMaxNoteBytes + 1, std::size_t{kMaxPayload}}) {
     const Bytes frame = frame_bytes(header, Bytes(size));
-    const auto refusal = judge_header(std::span(frame).first<kFrameHeaderBytes>(), header.job);
-    ASSERT_TRUE(refusal);
-    EXPECT_EQ(refusal->kind, "damaged hello");
+    const auto verdict = judge_header(std::span(frame).first<kFrameHeaderBytes>(), header.job);
+    ASSERT_TRUE(std::holds_alternative<Refusal>(verdict)) << size;
+    EXPECT_EQ(std::get<Refusal>(verdict).kind, "damaged hello");
+  }
+}
+
+TEST(Handshake, CarriesANoteOfAnyLengthUpToTheBound) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{64}, kMaxNoteBytes}) {
+    Greeting greeting = hello();
+    greeting.note = std::string(size, 'n');
+    const Bytes frame = encode_greeting(kHello, greeting);
+    EXPECT_EQ(frame.size() % kFrameHeaderBytes, 0) << size;
+    const auto length =
+        judge_header(std::span(frame).first<kFrameHeaderBytes>(), greeting.self.job);
+    EXPECT_EQ(std::get<std::size_t>(length), kGreetingBytes + size);
+    EXPECT_EQ(std::get<Greeting>(judge(frame)), greeting);
+  }
+}
+
+TEST(Handshake, ARefusalSaysWhetherItIsForNow) {
+  for (const bool later : {false, true}) {
+    const Bytes frame = encode_refusal(job_id_of("test"), "not yet", later);
+    const auto verdict =
+        judge_answer(std::span(frame).first<kFrameHeaderBytes>(),
+                     std::span(frame).subspan(kFrameHeaderBytes), hello(), std::nullopt);
+    EXPECT_EQ(std::get<Refused>(verdict).later, later);
   }
 }
 
@@ -158,7 +188,7 @@ Greeting welcome() {
 }
 
 TEST(Handshake, TakesAWelcomeFromTheOneItLookedFor) {
-  const auto good = bytes_of(encode_greeting(kWelcome, welcome()));
+  const auto good = encode_greeting(kWelcome, welcome());
   const auto length =
       judge_answer_header(std::span(good).first<kFrameHeaderBytes>(), job_id_of("test"));
   ASSERT_TRUE(std::holds_alternative<std::size_t>(length));
@@ -170,20 +200,19 @@ TEST(Handshake, TakesAWelcomeFromTheOneItLookedFor) {
   for (const Identity& other : {server(1), worker(0)}) {
     Greeting wrong = welcome();
     wrong.self = other;
-    EXPECT_TRUE(
-        std::holds_alternative<Nonsense>(judge_reply(bytes_of(encode_greeting(kWelcome, wrong)))));
+    EXPECT_TRUE(std::holds_alternative<Nonsense>(judge_reply(encode_greeting(kWelcome, wrong))));
   }
   Greeting for_another = welcome();
   for_another.peer = worker(1);
-  EXPECT_TRUE(std::holds_alternative<Nonsense>(
-      judge_reply(bytes_of(encode_greeting(kWelcome, for_another)))));
+  EXPECT_TRUE(
+      std::holds_alternative<Nonsense>(judge_reply(encode_greeting(kWelcome, for_another))));
   Bytes damaged = good;
   damaged.back() ^= std::byte{1};
   EXPECT_TRUE(std::holds_alternative<Nonsense>(judge_reply(damaged)));
 }
 
 TEST(Handshake, ReadsARefusalAlsoOfAnotherVersionAndMakesItPrintable) {
-  const Bytes plain = encode_refusal(job_id_of("test"), "not you");
+  const Bytes plain = encode_refusal(job_id_of("test"), "not you", false);
   EXPECT_EQ(std::get<Refused>(judge_reply(plain)).reason, "not you");
   const FrameHeader header{.type = kRefuse, .job = job_id_of("test")};
   const std::string nasty = "a\x1b[31mb\n";
@@ -192,7 +221,7 @@ TEST(Handshake, ReadsARefusalAlsoOfAnotherVersionAndMakesItPrintable) {
   EXPECT_TRUE(std::holds_alternative<std::size_t>(
       judge_answer_header(std::span(other).first<kFrameHeaderBytes>(), header.job)));
   EXPECT_EQ(std::get<Refused>(judge_reply(other)).reason, "a?[31mb?");
-  EXPECT_EQ(encode_refusal(job_id_of("test"), std::string(5000, 'x')).size(),
+  EXPECT_EQ(encode_refusal(job_id_of("test"), std::string(5000, 'x'), false).size(),
             kFrameHeaderBytes + kMaxRefusalBytes);
 }
 

@@ -33,14 +33,15 @@ class ListenerTest : public ::testing::Test {
   void start(ListenerOptions options = {}) {
     options.address = {.host = "127.0.0.1"};
     options.self = server(0);
-    listener_ = listen(io_, options,
-                       {.admit = [this](const Identity& who) { return admit_(who); },
-                        .accepted =
-                            [this](std::unique_ptr<Link> link) {
-                              link->set_handler(recorder_);
-                              links_.push_back(std::move(link));
-                            },
-                        .log = [this](const std::string& line) { log_.push_back(line); }});
+    listener_ =
+        listen(io_, options,
+               {.admit = [this](const Greeting& hello) { return Objection{admit_(hello.self)}; },
+                .accepted =
+                    [this](std::unique_ptr<Link> link) {
+                      link->set_handler(recorder_);
+                      links_.push_back(std::move(link));
+                    },
+                .log = [this](const std::string& line) { log_.push_back(line); }});
   }
   RawPeer stranger() { return RawPeer(listener_->address().port); }
   std::uint64_t refusals(const std::string& kind) {

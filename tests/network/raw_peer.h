@@ -82,10 +82,7 @@ inline Bytes frame_bytes(FrameHeader header, std::span<const std::byte> payload 
 }
 
 inline Bytes hello_bytes(const Identity& self, const Identity& peer) {
-  const auto frame = encode_greeting(
-      kHello,
-      {.self = self, .peer = peer, .shared_memory = false, .silence = std::chrono::seconds(3)});
-  return {frame.begin(), frame.end()};
+  return encode_greeting(kHello, {.self = self, .peer = peer, .silence = std::chrono::seconds(3)});
 }
 
 }  // namespace cohort::test

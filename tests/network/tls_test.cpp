@@ -251,7 +251,7 @@ TEST_F(TlsTest, AnImpostorIsNotSpokenTo) {
     bool answered = false;
   };
   std::vector<Victim> victims;
-  GreetingFrame hello;
+  std::array<std::byte, kFrameHeaderBytes + kGreetingBytes> hello;
   const auto play = [&] {
     if (Descriptor socket(::accept4(door.get(), nullptr, nullptr, SOCK_NONBLOCK)); socket) {
       auto stream = context.make_stream(socket.get());
