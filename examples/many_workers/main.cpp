@@ -6,7 +6,7 @@
 #include "runs/run.h"
 
 int main() {
-  cohort::RunConfig config;
+  cohort::config::RunConfig config;
   config.model = "lenet";
   config.data = "synthetic";
   config.method = "choco";
@@ -14,10 +14,10 @@ int main() {
   config.workers = 4;
   config.batch = 25;
   config.epochs = 2;
-  cohort::RunObserver observer;  // derive from it to show or change something
+  cohort::runs::RunObserver observer;  // derive from it to show or change something
   std::atomic<bool> stop = false;
   try {
-    const cohort::FinishedRun run = cohort::run_job(config, {}, observer, stop);
+    const cohort::runs::FinishedRun run = cohort::runs::run_job(config, {}, observer, stop);
     std::printf("accuracy %.3f\n", run.outcome.last->top1);
     return 0;
   } catch (const std::exception& error) {

@@ -16,55 +16,56 @@
 namespace {
 
 constexpr cohort::Seed kSeed = 7;
-constexpr cohort::SampleShape kShape{3, 16, 16};
+constexpr cohort::data::SampleShape kShape{3, 16, 16};
 constexpr std::int64_t kClasses = 4;
 
 // Layers register their parameters under the names of their scope.
-class SmallNet final : public cohort::Model {
+class SmallNet final : public cohort::models::Model {
  public:
   explicit SmallNet(at::Generator generator)
       : Model(std::move(generator)),
-        conv_(cohort::Scope(store()) / "conv", kShape.channels, 8, 3, {.padding = 1}),
-        norm_(cohort::Scope(store()) / "norm", 8),
-        fc_(cohort::Scope(store()) / "fc", 8 * 8 * 8, kClasses) {}
+        conv_(cohort::models::Scope(store()) / "conv", kShape.channels, 8, 3, {.padding = 1}),
+        norm_(cohort::models::Scope(store()) / "norm", 8),
+        fc_(cohort::models::Scope(store()) / "fc", 8 * 8 * 8, kClasses) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
-    const at::Tensor hidden = cohort::relu_in_place(norm_(conv_(inputs)));
-    return fc_(cohort::flatten_samples(cohort::max_pool(hidden, 2)));
+    const at::Tensor hidden = cohort::models::relu_in_place(norm_(conv_(inputs)));
+    return fc_(cohort::models::flatten_samples(cohort::models::max_pool(hidden, 2)));
   }
 
  private:
-  cohort::Conv2d conv_;
-  cohort::BatchNorm2d norm_;
-  cohort::Linear fc_;
+  cohort::models::Conv2d conv_;
+  cohort::models::BatchNorm2d norm_;
+  cohort::models::Linear fc_;
 };
 
 double train() {
-  const cohort::SyntheticDataset train_set(kShape, kClasses, 2000, kSeed, "train");
-  const cohort::SyntheticDataset test_set(kShape, kClasses, 500, kSeed, "test");
-  const cohort::SampleOrder order({.samples = train_set.size(), .batch = 50, .seed = kSeed});
+  const cohort::data::SyntheticDataset train_set(kShape, kClasses, 2000, kSeed, "train");
+  const cohort::data::SyntheticDataset test_set(kShape, kClasses, 500, kSeed, "test");
+  const cohort::data::SampleOrder order({.samples = train_set.size(), .batch = 50, .seed = kSeed});
 
-  SmallNet model(cohort::make_generator(cohort::derive_seed(kSeed, "initialize")));
-  cohort::Replica replica(model, {.optimizer = "sgd", .weight_decay = 1e-4});
-  cohort::Local method;
-  const auto schedule = cohort::schedules().make("cosine", {.lr = 0.05, .total_epochs = 2});
+  SmallNet model(cohort::engine::make_generator(cohort::derive_seed(kSeed, "initialize")));
+  cohort::methods::Replica replica(model, {.optimizer = "sgd", .weight_decay = 1e-4});
+  cohort::methods::Local method;
+  const auto schedule =
+      cohort::schedules::schedules().make("cosine", {.lr = 0.05, .total_epochs = 2});
 
-  cohort::TotalsSink metrics;
-  const auto progress = cohort::make_plain_progress(stdout, metrics);
-  cohort::TrainerOptions options;
+  cohort::metrics::TotalsSink metrics;
+  const auto progress = cohort::engine::make_plain_progress(stdout, metrics);
+  cohort::engine::TrainerOptions options;
   options.step.seed = kSeed;
   options.total_steps = 2 * order.steps_per_epoch();
   options.eval_every_epochs = 1;
   const std::atomic<bool> stop = false;
-  return cohort::train({.model = model,
-                        .replica = replica,
-                        .method = method,
-                        .schedule = *schedule,
-                        .train = train_set,
-                        .test = &test_set,
-                        .order = order,
-                        .outlets = {&metrics, progress.get()}},
-                       options, stop)
+  return cohort::engine::train({.model = model,
+                                .replica = replica,
+                                .method = method,
+                                .schedule = *schedule,
+                                .train = train_set,
+                                .test = &test_set,
+                                .order = order,
+                                .outlets = {&metrics, progress.get()}},
+                               options, stop)
       .last->top1;
 }
 

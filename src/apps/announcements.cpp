@@ -11,13 +11,13 @@
 #include "metrics/over_ranks.h"
 #include "runs/run_summary.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
-std::string data_text(const RunConfig& config, const DataSplits& data) {
+std::string data_text(const config::RunConfig& config, const data::DataSplits& data) {
   const std::string place = data.found_at.empty() ? "" : ", from " + data.found_at.string();
-  const TextDataset* train = as_text(*data.train);
-  const TextDataset* test = as_text(*data.test);
+  const data::TextDataset* train = data::as_text(*data.train);
+  const data::TextDataset* test = data::as_text(*data.test);
   if (train != nullptr && test != nullptr) {
     return fmt::format(
         "{} training and {} {} words, {} different ones; read in {} columns, {} words of each at a "
@@ -26,8 +26,8 @@ std::string data_text(const RunConfig& config, const DataSplits& data) {
         with_commas(static_cast<std::int64_t>(train->class_names().size())),
         with_commas(train->columns()), train->shape().width, place);
   }
-  const SampleShape shape = data.train->shape();
-  const std::int64_t apart = validation_size(config, *data.train);
+  const data::SampleShape shape = data.train->shape();
+  const std::int64_t apart = engine::validation_size(config, *data.train);
   const std::string validation = apart > 0 ? ", " + with_commas(apart) + " validation" : "";
   return fmt::format("{} training{} and {} test samples of {}x{}x{}, {} classes{}",
                      with_commas(data.train->size() - apart), validation,
@@ -38,7 +38,7 @@ std::string data_text(const RunConfig& config, const DataSplits& data) {
 std::string megabytes_text(double bytes) { return fmt::format("{:.1f} MB", bytes / 1e6); }
 
 // What all workers sent and received, where there is anybody to send to.
-std::string traffic_text(const StepRecord& steps, const TrafficRecord& outside) {
+std::string traffic_text(const metrics::StepRecord& steps, const metrics::TrafficRecord& outside) {
   const auto text = [&](std::uint64_t payload, std::optional<std::uint64_t> wire) {
     const std::string with_headers =
         wire ? " (" + megabytes_text(static_cast<double>(*wire)) + " with headers)" : "";
@@ -54,19 +54,19 @@ std::string traffic_text(const StepRecord& steps, const TrafficRecord& outside) 
 
 void announce_note(const std::string& line) { fmt::print(stderr, "cohort: {}\n", line); }
 
-void announce_data(const RunConfig& config, const DataSplits& data) {
+void announce_data(const config::RunConfig& config, const data::DataSplits& data) {
   fmt::print(stderr, "data     {}: {}\n", config.data, data_text(config, data));
   for (const std::string& note : data.notes) fmt::print(stderr, "note     {}\n", note);
 }
 
-std::unique_ptr<DataSplits> open_announced_data(const RunConfig& config) {
-  auto data = open_data(config, data_search_path());
+std::unique_ptr<data::DataSplits> open_announced_data(const config::RunConfig& config) {
+  auto data = engine::open_data(config, data_search_path());
   announce_data(config, *data);
   return data;
 }
 
-void announce_run(const RunConfig& config, std::int64_t parameters, const DataSplits& data,
-                  const std::filesystem::path& run) {
+void announce_run(const config::RunConfig& config, std::int64_t parameters,
+                  const data::DataSplits& data, const std::filesystem::path& run) {
   fmt::print(stderr, "model    {}: {} parameters\n", config.model, with_commas(parameters));
   announce_data(config, data);
   const bool one = config.workers == 1;
@@ -76,20 +76,21 @@ void announce_run(const RunConfig& config, std::int64_t parameters, const DataSp
   fmt::print(stderr, "run      {}\n", run.string());
 }
 
-void print_interruption(std::FILE* out, const TrainingOutcome& outcome,
+void print_interruption(std::FILE* out, const engine::TrainingOutcome& outcome,
                         const std::filesystem::path& run) {
-  if (outcome.reason != StopReason::kInterrupted) return;
+  if (outcome.reason != engine::StopReason::kInterrupted) return;
   fmt::print(out,
              "interrupted after step {}; everything is saved. Go on with:\n"
              "  cohort train --resume {}\n",
              with_commas(outcome.steps), run.string());
 }
 
-void print_summary(std::FILE* out, const TrainingOutcome& outcome, const RunTotals& totals,
-                   int workers, const std::filesystem::path& run) {
-  const StepRecord all = totals.steps();
+void print_summary(std::FILE* out, const engine::TrainingOutcome& outcome,
+                   const metrics::RunTotals& totals, int workers,
+                   const std::filesystem::path& run) {
+  const metrics::StepRecord all = totals.steps();
   const double total =
-      training_seconds(all) + outcome.evaluation_seconds + outcome.checkpoint_seconds;
+      metrics::training_seconds(all) + outcome.evaluation_seconds + outcome.checkpoint_seconds;
   const auto share = [&](double seconds) { return total > 0 ? 100 * seconds / total : 0; };
   fmt::print(out, "\n");
   print_interruption(out, outcome, run);
@@ -110,7 +111,7 @@ void print_summary(std::FILE* out, const TrainingOutcome& outcome, const RunTota
                              ? fmt::format(" by {} of {} workers", totals.workers(), workers)
                              : "";
   fmt::print(out, "steps          {} in {:.1f} s: {:.0f} {}/s{} while training\n",
-             with_commas(outcome.steps_now), total, samples_per_second(all),
+             with_commas(outcome.steps_now), total, metrics::samples_per_second(all),
              outcome.text ? "words" : "samples", of);
   if (workers > 1) {
     fmt::print(out, "traffic        {}{}\n", traffic_text(all, totals.outside_sum()), of);
@@ -121,7 +122,8 @@ void print_summary(std::FILE* out, const TrainingOutcome& outcome, const RunTota
              share(all.compute_seconds), share(all.update_seconds), share(all.exchange_seconds),
              share(all.data_seconds), share(outcome.evaluation_seconds),
              share(outcome.checkpoint_seconds));
-  if (const std::string late = late_text(outcome.late, outcome.steps_now, training_seconds(all));
+  if (const std::string late =
+          runs::late_text(outcome.late, outcome.steps_now, metrics::training_seconds(all));
       !late.empty()) {
     fmt::print(out, "late           {}\n", late);
   }
@@ -129,4 +131,4 @@ void print_summary(std::FILE* out, const TrainingOutcome& outcome, const RunTota
   fmt::print(out, "run directory  {}\n", run.string());
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

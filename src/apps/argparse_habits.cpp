@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 // The long flags of one group that begin with `beginning`, one name of each option.
@@ -71,4 +71,4 @@ std::vector<std::string> with_whole_flags(const CLI::App& command, std::vector<s
   return words;
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

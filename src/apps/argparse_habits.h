@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::apps {
 
 // Lets the last of a repeated flag count, in `command` and its subcommands.
 void take_last_of_repeated(CLI::App& command);
@@ -17,4 +17,4 @@ void take_last_of_repeated(CLI::App& command);
 // make none of theirs unclear. Throws ConfigError where several flags may be meant.
 std::vector<std::string> with_whole_flags(const CLI::App& command, std::vector<std::string> words);
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -19,7 +19,7 @@
 #include "runs/agreement.h"
 #include "runs/job_choice.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 std::vector<std::string> settings_of_step() {
@@ -44,25 +44,26 @@ struct StepBench {
 };
 
 void run_step_bench(const StepBench& bench) {
-  RunConfig config = bench_config(bench.flags);
-  check_config(config);
-  check_names(config);
-  const auto job = join_job(config, {}, announce_note);
-  const JobShape shape = job->shape();
-  check_method_suits(config, *job);
-  size_synthetic_data(config, batch_of_all(config, shape.size));
-  const auto data = open_data(config, data_search_path());
+  config::RunConfig config = bench_config(bench.flags);
+  methods::check_config(config);
+  runs::check_names(config);
+  const auto job = runs::join_job(config, {}, announce_note);
+  const launch::JobShape shape = job->shape();
+  runs::check_method_suits(config, *job);
+  size_synthetic_data(config, engine::batch_of_all(config, shape.size));
+  const auto data = engine::open_data(config, data_search_path());
   if (shape.process == 0) announce_data(config, *data);
-  const auto model = build_model(config, *data->train, InitialWeights::kLater);
-  if (shape.process == 0) choose_stepsize(config, shape.size, largest_tensor(*model));
+  const auto model = engine::build_model(config, *data->train, engine::InitialWeights::kLater);
+  if (shape.process == 0)
+    engine::choose_stepsize(config, shape.size, engine::largest_tensor(*model));
   config.consensus_stepsize =
-      from_first_process(job->between_processes(), config.consensus_stepsize);
-  set_compute_threads(config, *model, shape.host_size);
-  check_workers(config, *data, shape.size, {shape.first_rank, shape.local_size});
+      runs::from_first_process(job->between_processes(), config.consensus_stepsize);
+  engine::set_compute_threads(config, *model, shape.host_size);
+  engine::check_workers(config, *data, shape.size, {shape.first_rank, shape.local_size});
   auto members = job->join();
   nlohmann::json line = {{"bench", "step"}};
-  line.update(timing_json(
-      config, time_steps(config, *data, members, bench.warmup, bench.steps, bench_workers())));
+  line.update(timing_json(config, engine::time_steps(config, *data, members, bench.warmup,
+                                                     bench.steps, bench_workers())));
   if (shape.process == 0) fmt::print("{}\n", line.dump());
 }
 
@@ -84,4 +85,4 @@ void add_bench(CLI::App& program, Invocation&) {
   add_load_bench(*command);
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

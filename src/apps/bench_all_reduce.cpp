@@ -17,7 +17,7 @@
 #include "launch/mpi_job.h"
 #endif
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct AllReduceBench {
@@ -62,7 +62,7 @@ struct Timing {
 
 Deadline patience() { return deadline_in(std::chrono::seconds(60)); }
 
-void check_sum(Collectives& group, std::span<float> values) {
+void check_sum(collectives::Collectives& group, std::span<float> values) {
   std::fill(values.begin(), values.end(), static_cast<float>(group.rank() + 1));
   group.all_reduce(values, patience());
   const int of_ranks = group.size() * (group.size() + 1) / 2;
@@ -73,7 +73,7 @@ void check_sum(Collectives& group, std::span<float> values) {
 }
 
 template <class Operation>
-double time_round(Collectives& group, int count, Operation&& operation) {
+double time_round(collectives::Collectives& group, int count, Operation&& operation) {
   group.barrier(patience());
   const auto start = Clock::now();
   for (int i = 0; i < count; ++i) operation();
@@ -81,7 +81,8 @@ double time_round(Collectives& group, int count, Operation&& operation) {
 }
 
 // As many operations a round as take some time; rank 0 decides.
-int operations_per_round(Collectives& group, std::span<float> values, double round_seconds) {
+int operations_per_round(collectives::Collectives& group, std::span<float> values,
+                         double round_seconds) {
   const auto operation = [&] { group.all_reduce(values, patience()); };
   const double once = time_round(group, 3, operation);
   int count = static_cast<int>(std::clamp(round_seconds / once, 1.0, 20000.0));
@@ -89,8 +90,8 @@ int operations_per_round(Collectives& group, std::span<float> values, double rou
   return count;
 }
 
-nlohmann::json measure(const AllReduceBench& bench, Collectives& group, std::size_t bytes,
-                       [[maybe_unused]] bool with_plain_mpi) {
+nlohmann::json measure(const AllReduceBench& bench, collectives::Collectives& group,
+                       std::size_t bytes, [[maybe_unused]] bool with_plain_mpi) {
   std::vector<float> values(bytes / sizeof(float));
   check_sum(group, values);
   std::fill(values.begin(), values.end(), 0.0F);
@@ -101,7 +102,8 @@ nlohmann::json measure(const AllReduceBench& bench, Collectives& group, std::siz
     ours.seconds.push_back(time_round(group, count, [&] { group.all_reduce(values, patience()); }));
 #ifdef COHORT_WITH_MPI
     if (with_plain_mpi) {
-      plain.seconds.push_back(time_round(group, count, [&] { plain_mpi_all_reduce(values); }));
+      plain.seconds.push_back(
+          time_round(group, count, [&] { launch::plain_mpi_all_reduce(values); }));
     }
 #endif
   }
@@ -120,7 +122,7 @@ nlohmann::json measure(const AllReduceBench& bench, Collectives& group, std::siz
   return line;
 }
 
-void run_rank(const AllReduceBench& bench, Membership& member, bool with_plain_mpi) {
+void run_rank(const AllReduceBench& bench, collectives::Membership& member, bool with_plain_mpi) {
   try {
     for (const std::string& size : bench.sizes) {
       const nlohmann::json line = measure(bench, *member.gradients, bytes_of(size), with_plain_mpi);
@@ -137,11 +139,11 @@ void run_rank(const AllReduceBench& bench, Membership& member, bool with_plain_m
 
 void run_all_reduce_bench(const AllReduceBench& bench) {
   for (const std::string& size : bench.sizes) bytes_of(size);
-  JobOptions options;
+  launch::JobOptions options;
   options.workers = bench.workers == 0 && bench.engine == "threads" ? 2 : bench.workers;
-  check_engine(bench.engine);
-  const auto job = engines().make(bench.engine, options);
-  std::vector<Membership> members = job->join();
+  launch::check_engine(bench.engine);
+  const auto job = launch::engines().make(bench.engine, options);
+  std::vector<collectives::Membership> members = job->join();
   const bool with_plain_mpi = bench.engine == "mpi" && job->shape().local_size == 1;
 
   std::vector<std::exception_ptr> errors(members.size());
@@ -184,4 +186,4 @@ void add_all_reduce_bench(CLI::App& bench_command) {
   command->callback([bench] { run_all_reduce_bench(*bench); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

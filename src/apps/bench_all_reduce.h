@@ -3,8 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-namespace cohort {
+namespace cohort::apps {
 
 void add_all_reduce_bench(CLI::App& bench_command);
 
-}  // namespace cohort
+}  // namespace cohort::apps

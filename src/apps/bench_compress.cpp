@@ -21,14 +21,14 @@
 #include "methods/device_work.h"
 #include "methods/gpu_vectors.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct CompressBench {
   std::int64_t size = 0;
   bool model_sizes = false;
-  std::vector<std::string> compressors = cohort::compressors().names();
-  CompressorOptions options;
+  std::vector<std::string> compressors = compressors::compressors().names();
+  compressors::CompressorOptions options;
   int rounds = 15;
   double round_seconds = 0.02;
   std::string device = "cpu";
@@ -85,9 +85,9 @@ double seconds_here(const Operation& operation, int count) {
 
 // Of the device's clock.
 double seconds_on(at::Device device, const Operation& operation, int count) {
-  const DeviceMoment start = DeviceMoment::now(device);
+  const methods::DeviceMoment start = methods::DeviceMoment::now(device);
   for (int i = 0; i < count; ++i) operation();
-  const DeviceMoment end = DeviceMoment::now(device);
+  const methods::DeviceMoment end = methods::DeviceMoment::now(device);
   end.wait();
   return end.seconds_since(start);
 }
@@ -122,7 +122,8 @@ std::vector<float> noise(const CompressBench& bench, const std::vector<std::int6
 
 // `seconds`: of a copy, of encoding, decoding and adding what is decoded.
 void report(const CompressBench& bench, const std::string& vector, std::size_t numel,
-            const ModelCodec& codec, std::size_t bytes, const std::vector<double>& seconds) {
+            const compressors::ModelCodec& codec, std::size_t bytes,
+            const std::vector<double>& seconds) {
   const double gigabytes = 1e-9 * static_cast<double>(numel * sizeof(float));
   const std::string name(codec.compressor().name());
   nlohmann::json line = {{"bench", "compress"},
@@ -152,7 +153,8 @@ void measure_here(const CompressBench& bench, const std::string& vector,
   const AlignedVector<float> values(drawn.begin(), drawn.end());
   AlignedVector<float> decoded(values.size());
   for (const std::string& name : bench.compressors) {
-    ModelCodec codec(compressors().make(name, bench.options), tensors_of(sizes, 1));
+    compressors::ModelCodec codec(compressors::compressors().make(name, bench.options),
+                                  tensors_of(sizes, 1));
     Bytes wire;
     std::uint64_t sequence = 0;
     const auto seconds = median_seconds(
@@ -168,13 +170,13 @@ void measure_here(const CompressBench& bench, const std::string& vector,
 // As a gossiping worker does it in a GPU's memory; there a message is decoded into an estimate.
 void measure_on(at::Device device, const CompressBench& bench, const std::string& vector,
                 const std::vector<std::int64_t>& sizes) {
-  const DeviceStream stream(device);
+  const methods::DeviceStream stream(device);
   const std::vector<float> drawn = noise(bench, sizes);
   const std::vector<Range> places = tensors_of(sizes, 16);
   for (const std::string& name : bench.compressors) {
-    const GossipSettings settings{.compressor = name, .compression = bench.options};
-    const auto vectors =
-        make_gpu_vectors(settings, places, places.back().end(), make_message_board(1));
+    const gossip::GossipSettings settings{.compressor = name, .compression = bench.options};
+    const auto vectors = methods::make_gpu_vectors(settings, places, places.back().end(),
+                                                   collectives::make_message_board(1));
     if (vectors == nullptr) throw ConfigError("this build has no kernels for --device");
     const auto values = vectors->make();
     const auto decoded = vectors->make();
@@ -188,19 +190,21 @@ void measure_on(at::Device device, const CompressBench& bench, const std::string
          [&] { vectors->encode(values, 0, ++sequence, message); },
          [&] { vectors->decode_blend(message, 0, sequence, 0.5F, decoded); },
          [&] { vectors->decode_add(message, 0, sequence, 0.5F, decoded); }});
-    const ModelCodec codec(compressors().make(name, bench.options), tensors_of(sizes, 1));
+    const compressors::ModelCodec codec(compressors::compressors().make(name, bench.options),
+                                        tensors_of(sizes, 1));
     report(bench, vector, drawn.size(), codec, codec.max_encoded_bytes(), seconds);
   }
 }
 
 void measure(const CompressBench& bench, const std::string& vector,
              const std::vector<std::int64_t>& sizes) {
-  const at::Device device = parse_device(bench.device);
+  const at::Device device = engine::parse_device(bench.device);
   device.is_cpu() ? measure_here(bench, vector, sizes) : measure_on(device, bench, vector, sizes);
 }
 
 void run_compress_bench(const CompressBench& bench) {
-  for (const std::string& name : bench.compressors) compressors().make(name, bench.options);
+  for (const std::string& name : bench.compressors)
+    compressors::compressors().make(name, bench.options);
   constexpr std::int64_t kLong = 16 << 20;
   if (bench.size > 0 || !bench.model_sizes) {
     measure(bench, "one tensor", {bench.size > 0 ? bench.size : kLong});
@@ -238,4 +242,4 @@ void add_compress_bench(CLI::App& bench_command) {
   command->callback([bench] { run_compress_bench(*bench); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

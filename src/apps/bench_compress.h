@@ -3,8 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-namespace cohort {
+namespace cohort::apps {
 
 void add_compress_bench(CLI::App& bench);
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -18,11 +18,11 @@
 #include "engine/device.h"
 #include "launch/job_environment.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
-RunConfig defaults() {
-  RunConfig config;
+config::RunConfig defaults() {
+  config::RunConfig config;
   config.data = "synthetic";
   config.synthetic_shape = "1x28x28";
   config.test_size = 10000;
@@ -44,25 +44,25 @@ struct EvaluateBench {
 };
 
 // Dumps of one model, as a run would have left them.
-void write_dumps(const RunConfig& config, const Dataset& data, const std::filesystem::path& run,
-                 int count) {
-  const auto model = build_model(config, data);
-  Replica replica(*model, replica_options(config, *model, at::kCPU));
-  DumpWriterOptions options;
+void write_dumps(const config::RunConfig& config, const data::Dataset& data,
+                 const std::filesystem::path& run, int count) {
+  const auto model = engine::build_model(config, data);
+  methods::Replica replica(*model, engine::replica_options(config, *model, at::kCPU));
+  storage::DumpWriterOptions options;
   options.root = run;
-  DumpWriter writer(options);
+  storage::DumpWriter writer(options);
   for (int batch = 0; batch < count; ++batch) {
-    DumpName name;
+    storage::DumpName name;
     name.batch = batch;
-    writer.write(name, copy_model(replica));
+    writer.write(name, engine::copy_model(replica));
   }
   writer.finish();
 }
 
 void run_evaluate_bench(const EvaluateBench& bench) {
-  const RunConfig config = bench.flags.resolve(defaults());
+  const config::RunConfig config = bench.flags.resolve(defaults());
   const auto data = open_announced_data(config);
-  const PrivateFolder dumps(runtime_folder(), "bench");
+  const PrivateFolder dumps(launch::runtime_folder(), "bench");
   const std::filesystem::path& folder = dumps.path();
   write_dumps(config, *data->test, folder, bench.models);
   double alone = 0;
@@ -106,4 +106,4 @@ void add_evaluate_bench(CLI::App& bench) {
   command->callback([parsed] { run_evaluate_bench(*parsed); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -12,7 +12,7 @@
 #include "engine/assemble.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct LoadBench {
@@ -25,23 +25,23 @@ struct LoadBench {
 };
 
 // Seconds for one pass over the training set.
-double time_epoch(const RunConfig& config, const Dataset& data, const SampleOrder& order,
-                  std::int64_t epoch) {
+double time_epoch(const config::RunConfig& config, const data::Dataset& data,
+                  const data::SampleOrder& order, std::int64_t epoch) {
   const Step steps = order.steps_per_epoch();
-  Loader loader(data, order,
-                {.threads = static_cast<int>(config.loader_threads),
-                 .first_step = epoch * steps,
-                 .last_step = (epoch + 1) * steps});
+  data::Loader loader(data, order,
+                      {.threads = static_cast<int>(config.loader_threads),
+                       .first_step = epoch * steps,
+                       .last_step = (epoch + 1) * steps});
   const Clock::time_point start = Clock::now();
   while (!loader.done()) loader.next();
   return seconds_between(start, Clock::now());
 }
 
 void run_load_bench(const LoadBench& bench) {
-  const RunConfig config = bench.flags.resolve({});
-  check_config(config);
+  const config::RunConfig config = bench.flags.resolve({});
+  methods::check_config(config);
   const auto data = open_announced_data(config);
-  const SampleOrder order = sample_order(config, *data->train, {});
+  const data::SampleOrder order = engine::sample_order(config, *data->train, {});
   for (int epoch = 0; epoch < bench.epochs; ++epoch) {
     const double seconds = time_epoch(config, *data->train, order, epoch);
     const nlohmann::json line = {
@@ -70,4 +70,4 @@ void add_load_bench(CLI::App& bench) {
   command->callback([parsed] { run_load_bench(*parsed); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

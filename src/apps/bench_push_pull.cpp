@@ -13,7 +13,7 @@
 #include "core/aligned_vector.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 constexpr std::chrono::minutes kPushPullTimeout{5};
@@ -40,11 +40,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Timings, seconds, begin, end)
 double now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
 // What one worker does: push-pulls of `elements` parameters, timed once all workers are warm.
-Timings time_push_pulls(const ParameterClientOptions& options, std::int64_t elements,
+Timings time_push_pulls(const serving::ParameterClientOptions& options, std::int64_t elements,
                         int repetitions, int workers, BenchGate& gate) {
   AlignedVector<float> parameters(static_cast<std::size_t>(elements));
   const AlignedVector<float> gradients(parameters.size(), kGradient);
-  ParameterClient client(options, {parameters, gradients, {}});
+  serving::ParameterClient client(options, {parameters, gradients, {}});
   client.start({}, deadline_in(kPushPullTimeout));
   const auto push_pull = [&] {
     client.begin_push();
@@ -70,7 +70,7 @@ Timings time_push_pulls(const ParameterClientOptions& options, std::int64_t elem
       throw RunError(fmt::format("the servers' parameters are {} instead of {}", value, expected));
     }
   }
-  client.leave(LeaveKind::kDone, deadline_in(kPushPullTimeout));
+  client.leave(membership::LeaveKind::kDone, deadline_in(kPushPullTimeout));
   return timings;
 }
 
@@ -82,15 +82,15 @@ double quantile(std::vector<double> values, double share) {
 Timings measure(const PushPullBench& bench, const std::string& transport, std::int64_t elements,
                 int repetitions) {
   const BenchRoute route = bench_route(transport);
-  const JobId job = random_job_id();
+  const network::JobId job = network::random_job_id();
   std::vector<std::unique_ptr<BenchProcess>> servers;
-  std::vector<Address> addresses(static_cast<std::size_t>(bench.servers));
+  std::vector<network::Address> addresses(static_cast<std::size_t>(bench.servers));
   for (int server = 0; server < bench.servers; ++server) {
     servers.push_back(
         start_bench_server(route, job, server, addresses[static_cast<std::size_t>(server)]));
   }
-  ParameterClientOptions options = bench_client_options(route, job, addresses, elements);
-  for (JobSpec& spec : options.specs) spec.workers = bench.workers;
+  serving::ParameterClientOptions options = bench_client_options(route, job, addresses, elements);
+  for (server::JobSpec& spec : options.specs) spec.workers = bench.workers;
   BenchGate gate;
   std::vector<std::unique_ptr<BenchProcess>> workers;
   for (int worker = 0; worker < bench.workers; ++worker) {
@@ -161,4 +161,4 @@ void add_push_pull_bench(CLI::App& bench) {
   command->callback([parsed] { run_push_pull_bench(*parsed); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

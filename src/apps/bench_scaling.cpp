@@ -18,7 +18,7 @@
 #include "runs/job_choice.h"
 #include "runs/run_summary.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct ScalingBench {
@@ -56,8 +56,8 @@ struct ScalingBench {
 };
 
 struct Result {
-  RunConfig config;
-  StepTiming timing;
+  config::RunConfig config;
+  engine::StepTiming timing;
 
   double milliseconds(double seconds) const {
     return 1e3 * seconds / static_cast<double>(timing.steps);
@@ -70,14 +70,14 @@ struct Result {
 };
 
 bool is_alone(const std::string& method) {
-  return traits_of(method).workers == MethodTraits::Workers::kOneAlone;
+  return methods::traits_of(method).workers == methods::MethodTraits::Workers::kOneAlone;
 }
 bool is_alone(const Result& result) { return is_alone(result.config.method); }
 
 // The batch is that of all workers together, as in a study of the same job on more machines.
-RunConfig config_for(const RunConfig& base, const std::string& mode, int workers,
-                     const ScalingBench& bench) {
-  RunConfig config = with_method(base, mode);
+config::RunConfig config_for(const config::RunConfig& base, const std::string& mode, int workers,
+                             const ScalingBench& bench) {
+  config::RunConfig config = methods::with_method(base, mode);
   config.workers = workers;
   // The GPUs of the first so many workers.
   std::vector<std::string> gpus = split(config.world, ',');
@@ -86,7 +86,7 @@ RunConfig config_for(const RunConfig& base, const std::string& mode, int workers
     config.world = join(gpus, ",");
   }
   config.engine = workers == 1 && is_alone(mode) ? "threads" : bench.engine;
-  if (!traits_of(mode).splits_batch) {
+  if (!methods::traits_of(mode).splits_batch) {
     if (config.batch % workers != 0) {
       throw ConfigError("--batch " + std::to_string(config.batch) + " is of all workers and must " +
                         "be a multiple of each number in --workers, " + std::to_string(workers) +
@@ -97,13 +97,14 @@ RunConfig config_for(const RunConfig& base, const std::string& mode, int workers
   return config;
 }
 
-StepTiming measure(RunConfig& config, const DataSplits& data, const ScalingBench& bench) {
-  const auto job = join_job(config, {}, announce_note);
-  check_method_suits(config, *job);
-  const auto model = build_model(config, *data.train, InitialWeights::kLater);
-  choose_stepsize(config, job->shape().size, largest_tensor(*model));
+engine::StepTiming measure(config::RunConfig& config, const data::DataSplits& data,
+                           const ScalingBench& bench) {
+  const auto job = runs::join_job(config, {}, announce_note);
+  runs::check_method_suits(config, *job);
+  const auto model = engine::build_model(config, *data.train, engine::InitialWeights::kLater);
+  engine::choose_stepsize(config, job->shape().size, engine::largest_tensor(*model));
   auto members = job->join();
-  return time_steps(config, data, members, bench.warmup, bench.steps, bench_workers());
+  return engine::time_steps(config, data, members, bench.warmup, bench.steps, bench_workers());
 }
 
 std::string share_text(double milliseconds, double whole) {
@@ -129,7 +130,7 @@ std::string explanation(const Result& result, const Result& local) {
       {"updates, which every worker repeats", result.update_ms() - local.update_ms() / workers},
       {"slower computing (smaller batches; shared cores, caches and memory)",
        result.compute_ms() - local.compute_ms() / workers}};
-  if (traits_of(result.config.method).splits_batch) {
+  if (methods::traits_of(result.config.method).splits_batch) {
     parts[1].name = "exchange, which nothing hides, and waiting for the first worker's update";
     parts[2].name = "the update, which one worker makes for all";
   }
@@ -145,7 +146,7 @@ std::string explanation(const Result& result, const Result& local) {
                         join(said, ", "));
   }
   const std::string late =
-      late_text(result.timing.late, result.timing.steps, result.timing.wall_seconds);
+      runs::late_text(result.timing.late, result.timing.steps, result.timing.wall_seconds);
   if (!late.empty()) text += " " + late + ".";
   const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
   if (result.config.device == "cpu" && result.config.workers * result.config.threads > cores) {
@@ -177,7 +178,7 @@ void run_scaling_bench(const ScalingBench& bench) {
         ": scaling is measured within one process, by threads or nccl; for one number "
         "of processes use `mpirun -n N cohort bench step`");
   }
-  RunConfig base = bench_config(bench.flags);
+  config::RunConfig base = bench_config(bench.flags);
   if (base.threads == 0) base.threads = 1;  // a worker stands for a core, as elsewhere for a GPU
   size_synthetic_data(base, base.batch * base.accumulate);
   check_somebody_uses(base, bench.modes);
@@ -197,11 +198,11 @@ void run_scaling_bench(const ScalingBench& bench) {
   for (int round = 0; round < bench.rounds; ++round) {
     for (std::size_t i = 0; i < plan.size(); ++i) {
       // What was found out in the first round stays.
-      RunConfig config =
+      config::RunConfig config =
           round > 0 ? results[i].config : config_for(base, plan[i].first, plan[i].second, bench);
-      check_config(config);
-      check_names(config);
-      const StepTiming timing = measure(config, *data, bench);
+      methods::check_config(config);
+      runs::check_names(config);
+      const engine::StepTiming timing = measure(config, *data, bench);
       if (round == 0) results.push_back({config, timing});
       if (timing.wall_seconds < results[i].timing.wall_seconds) results[i].timing = timing;
     }
@@ -230,4 +231,4 @@ void add_scaling_bench(CLI::App& bench_command) {
   command->callback([parsed] { run_scaling_bench(*parsed); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -14,7 +14,7 @@
 #include "launch/job_environment.h"
 #include "serving/server_process.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 int run_child(const std::function<void(const BenchProcess::Tell&)>& body, int pipe) {
@@ -81,53 +81,55 @@ BenchRoute bench_route(const std::string& transport) {
   BenchRoute route{.listen = {.host = "127.0.0.1"}};
   if (transport == "tcp") return route;
   if (transport == "tls") {
-    route.credentials.token = make_token();
+    route.credentials.token = network::make_token();
     route.credentials.always = true;
     return route;
   }
   if (transport == "unix" || transport == "shared-memory") {
-    route.folder = runtime_folder();
+    route.folder = launch::runtime_folder();
     route.shared_memory = transport == "shared-memory";
     return route;
   }
   throw ConfigError(unknown_name("transport", transport, kBenchTransports));
 }
 
-std::unique_ptr<BenchProcess> start_bench_server(const BenchRoute& route, const JobId& job,
-                                                 int server, Address& address) {
+std::unique_ptr<BenchProcess> start_bench_server(const BenchRoute& route, const network::JobId& job,
+                                                 int server, network::Address& address) {
   auto child = std::make_unique<BenchProcess>([&](const BenchProcess::Tell& tell) {
-    ServerProcessOptions options;
+    serving::ServerProcessOptions options;
     options.listener.address = route.listen;
-    options.listener.self = {job, Role::kServer, server};
+    options.listener.self = {job, network::Role::kServer, server};
     options.listener.credentials = route.credentials;
     options.listener.runtime_folder = route.folder;
     options.listener.shared_memory = route.shared_memory;
     options.server.idle_exit = std::chrono::minutes(1);
-    ServerProcess process(std::move(options));
+    serving::ServerProcess process(std::move(options));
     tell(process.address().text());
     process.run(std::atomic<bool>(false));
   });
-  address = parse_address(child->line());
+  address = network::parse_address(child->line());
   return child;
 }
 
-ParameterClientOptions bench_client_options(const BenchRoute& route, const JobId& job,
-                                            const std::vector<Address>& servers,
-                                            std::int64_t elements) {
-  ParameterClientOptions options;
+serving::ParameterClientOptions bench_client_options(const BenchRoute& route,
+                                                     const network::JobId& job,
+                                                     const std::vector<network::Address>& servers,
+                                                     std::int64_t elements) {
+  serving::ParameterClientOptions options;
   options.servers = servers;
   options.job = job;
   options.credentials = route.credentials;
   options.runtime_folder = route.folder;
   options.shared_memory = route.shared_memory;
-  const std::vector<ShardTensor> model = {{"values", {elements}, {0, elements}, 0}};
-  options.layout = shard(model, static_cast<int>(servers.size()), Sharding::kSliced);
+  const std::vector<server::ShardTensor> model = {{"values", {elements}, {0, elements}, 0}};
+  options.layout =
+      server::shard(model, static_cast<int>(servers.size()), server::Sharding::kSliced);
   for (std::size_t server = 0; server < servers.size(); ++server) {
-    JobSpec spec;
+    server::JobSpec spec;
     spec.servers = static_cast<int>(servers.size());
     spec.server = static_cast<int>(server);
     spec.size = options.layout.sizes[server];
-    spec.mode = ServerMode::kAsync;
+    spec.mode = server::ServerMode::kAsync;
     spec.optimizer_options.momentum = 0;
     if (spec.size > 0) spec.decay = {{{0, spec.size}, 0}};
     spec.schedule_options.lr = kBenchRate;
@@ -136,4 +138,4 @@ ParameterClientOptions bench_client_options(const BenchRoute& route, const JobId
   return options;
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

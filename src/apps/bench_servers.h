@@ -11,7 +11,7 @@
 #include "network/identity.h"
 #include "serving/parameter_client.h"
 
-namespace cohort {
+namespace cohort::apps {
 
 // A child process and the pipe through which it tells what it has found.
 class BenchProcess {
@@ -50,8 +50,8 @@ class BenchGate {
 
 // How workers and servers reach each other.
 struct BenchRoute {
-  Address listen;
-  Credentials credentials = {};
+  network::Address listen;
+  network::Credentials credentials = {};
   std::string folder = {};  // for Unix sockets beside a port
   bool shared_memory = false;
 };
@@ -61,13 +61,14 @@ inline const std::vector<std::string> kBenchTransports = {"tcp", "tls", "unix", 
 BenchRoute bench_route(const std::string& transport);
 
 // A server of `job`; `address` becomes where it listens.
-std::unique_ptr<BenchProcess> start_bench_server(const BenchRoute& route, const JobId& job,
-                                                 int server, Address& address);
+std::unique_ptr<BenchProcess> start_bench_server(const BenchRoute& route, const network::JobId& job,
+                                                 int server, network::Address& address);
 
 // For a worker of a model of `elements` values, plain SGD, without rounds.
-ParameterClientOptions bench_client_options(const BenchRoute& route, const JobId& job,
-                                            const std::vector<Address>& servers,
-                                            std::int64_t elements);
+serving::ParameterClientOptions bench_client_options(const BenchRoute& route,
+                                                     const network::JobId& job,
+                                                     const std::vector<network::Address>& servers,
+                                                     std::int64_t elements);
 inline constexpr float kBenchRate = 0.5F;
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -12,7 +12,7 @@
 #include "methods/settings.h"
 #include "runs/memory.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -53,12 +53,12 @@ const std::vector<std::string>& step_settings() {
                                     "precision",
                                     "graph"};
     // What methods have of their own whose workers need no servers.
-    for (const ConfigField& field : config_fields()) {
-      const auto users = methods_with(field.name);
+    for (const config::ConfigField& field : methods::config_fields()) {
+      const auto users = methods::methods_with(field.name);
       const bool in_step = std::any_of(users.begin(), users.end(), [](const std::string& method) {
-        return traits_of(method).in_step();
+        return methods::traits_of(method).in_step();
       });
-      if (in_step && field.group != setting_group::kRecord && !contains(all, field.name)) {
+      if (in_step && field.group != config::setting_group::kRecord && !contains(all, field.name)) {
         all.push_back(field.name);
       }
     }
@@ -67,12 +67,12 @@ const std::vector<std::string>& step_settings() {
   return names;
 }
 
-void check_somebody_uses(const RunConfig& config, const std::vector<std::string>& methods) {
-  for (const ConfigField& field : config_fields()) {
+void check_somebody_uses(const config::RunConfig& config, const std::vector<std::string>& methods) {
+  for (const config::ConfigField& field : methods::config_fields()) {
     if (field.name == "method") continue;
-    const std::string asked = field_text(config, field);
+    const std::string asked = config::field_text(config, field);
     if (std::none_of(methods.begin(), methods.end(), [&](const std::string& method) {
-          return field_text(with_method(config, method), field) == asked;
+          return config::field_text(methods::with_method(config, method), field) == asked;
         })) {
       throw ConfigError("--" + field.name + " " + asked + " does nothing with any of " +
                         join(methods, ", ") + ": leave it out");
@@ -80,18 +80,18 @@ void check_somebody_uses(const RunConfig& config, const std::vector<std::string>
   }
 }
 
-RunConfig bench_defaults() {
-  RunConfig defaults;
+config::RunConfig bench_defaults() {
+  config::RunConfig defaults;
   defaults.data = "synthetic";
   defaults.lr = 0.01;
   defaults.weight_decay = 1e-4;
-  set_setting(defaults, "check-replicas", std::int64_t{0});
+  methods::set_setting(defaults, "check-replicas", std::int64_t{0});
   return defaults;
 }
 
-RunConfig bench_config(const ConfigFlags& flags) {
-  const RunConfig defaults = bench_defaults();
-  RunConfig config = flags.resolve(defaults);
+config::RunConfig bench_config(const ConfigFlags& flags) {
+  const config::RunConfig defaults = bench_defaults();
+  config::RunConfig config = flags.resolve(defaults);
   if (config.synthetic_shape == defaults.synthetic_shape) {
     const bool gray =
         config.model.rfind("mlp", 0) == 0 || config.model == "lenet" || config.model == "mnistnet";
@@ -102,7 +102,7 @@ RunConfig bench_config(const ConfigFlags& flags) {
   return config;
 }
 
-void size_synthetic_data(RunConfig& config, std::int64_t step_samples) {
+void size_synthetic_data(config::RunConfig& config, std::int64_t step_samples) {
   if (config.data != "synthetic") return;
   config.test_size = 1;  // none is evaluated
   if (config.train_size == 0) {
@@ -110,18 +110,18 @@ void size_synthetic_data(RunConfig& config, std::int64_t step_samples) {
   }
 }
 
-WorkerSetup bench_workers() {
-  WorkerSetup setup;
-  setup.out_of_memory = out_of_memory_text;
+engine::WorkerSetup bench_workers() {
+  engine::WorkerSetup setup;
+  setup.out_of_memory = runs::out_of_memory_text;
   return setup;
 }
 
-nlohmann::json timing_json(const RunConfig& config, const StepTiming& timing) {
+nlohmann::json timing_json(const config::RunConfig& config, const engine::StepTiming& timing) {
   const auto steps = static_cast<double>(timing.steps);
   const auto milliseconds = [&](double seconds) { return 1e3 * seconds / steps; };
-  const nlohmann::json settings = to_json(config);
+  const nlohmann::json settings = methods::to_json(config);
   nlohmann::json late = nlohmann::json::array();
-  for (const Lateness& each : timing.late) {
+  for (const methods::Lateness& each : timing.late) {
     late.push_back({{"ms", milliseconds(each.seconds)},
                     {"data_ms", milliseconds(each.data_seconds)},
                     {"steps_last", each.steps_last}});
@@ -150,7 +150,7 @@ nlohmann::json timing_json(const RunConfig& config, const StepTiming& timing) {
       {"bytes_sent_per_step", static_cast<double>(timing.traffic.sent) / steps},
       {"peak_memory_mib", peak_memory_mib()}};
   for (const char* name : {"topology", "overlap", "compressor"}) {
-    if (uses(config.method, name)) line[name] = settings.at(name);
+    if (methods::uses(config.method, name)) line[name] = settings.at(name);
   }
   return line;
 }
@@ -161,4 +161,4 @@ double peak_memory_mib() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -9,29 +9,29 @@
 #include "config/run_config.h"
 #include "engine/step_timing.h"
 
-namespace cohort {
+namespace cohort::apps {
 
 // Settings that say what a step is, for ConfigFlags.
 const std::vector<std::string>& step_settings();
 
 // What a benchmark's settings are when nothing is said.
-RunConfig bench_defaults();
+config::RunConfig bench_defaults();
 
 // `flags` over defaults that suit a benchmark: generated images as the model's usual data set has
 // them, whole steps only, enough samples for a few steps of `workers`.
-RunConfig bench_config(const ConfigFlags& flags);
+config::RunConfig bench_config(const ConfigFlags& flags);
 // Throws ConfigError for a setting that none of `methods` knows.
-void check_somebody_uses(const RunConfig& config, const std::vector<std::string>& methods);
+void check_somebody_uses(const config::RunConfig& config, const std::vector<std::string>& methods);
 
-void size_synthetic_data(RunConfig& config, std::int64_t step_samples);
+void size_synthetic_data(config::RunConfig& config, std::int64_t step_samples);
 
 // Of workers whose failures are told as those of training are.
-WorkerSetup bench_workers();
+engine::WorkerSetup bench_workers();
 
 // Milliseconds a step and its parts, samples a second, who was late, peak memory.
-nlohmann::json timing_json(const RunConfig& config, const StepTiming& timing);
+nlohmann::json timing_json(const config::RunConfig& config, const engine::StepTiming& timing);
 
 // The most memory this process has had so far, in MiB.
 double peak_memory_mib();
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -11,7 +11,7 @@
 #include "apps/bench_servers.h"
 #include "core/aligned_vector.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
@@ -29,11 +29,11 @@ struct StragglerBench {
 };
 
 // Steps a second of one worker whose computing is a sleep, as on a device of its own.
-double work(const ParameterClientOptions& options, std::int64_t elements, Milliseconds step,
-            double seconds) {
+double work(const serving::ParameterClientOptions& options, std::int64_t elements,
+            Milliseconds step, double seconds) {
   AlignedVector<float> parameters(static_cast<std::size_t>(elements));
   const AlignedVector<float> gradients(parameters.size(), 1e-3F);
-  ParameterClient client(options, {parameters, gradients, {}});
+  serving::ParameterClient client(options, {parameters, gradients, {}});
   client.start({}, deadline_in(kStragglerTimeout));
   const Clock::time_point start = Clock::now();
   int steps = 0;
@@ -45,18 +45,18 @@ double work(const ParameterClientOptions& options, std::int64_t elements, Millis
     ++steps;
   }
   const double rate = steps / seconds_between(start, Clock::now());
-  client.leave(LeaveKind::kDone, deadline_in(kStragglerTimeout));
+  client.leave(membership::LeaveKind::kDone, deadline_in(kStragglerTimeout));
   return rate;
 }
 
 // The mean over the workers that are not slow.
-double rate_of_the_others(const StragglerBench& bench, ServerMode mode, double slower) {
+double rate_of_the_others(const StragglerBench& bench, server::ServerMode mode, double slower) {
   const BenchRoute route = bench_route("shared-memory");
-  const JobId job = random_job_id();
+  const network::JobId job = network::random_job_id();
   const auto elements = static_cast<std::int64_t>(bench.megabytes * 1e6 / sizeof(float));
-  std::vector<Address> address(1);
+  std::vector<network::Address> address(1);
   const auto server = start_bench_server(route, job, 0, address[0]);
-  ParameterClientOptions options = bench_client_options(route, job, address, elements);
+  serving::ParameterClientOptions options = bench_client_options(route, job, address, elements);
   options.specs[0].workers = bench.workers;
   options.specs[0].mode = mode;
   options.specs[0].staleness = bench.staleness;
@@ -79,7 +79,7 @@ double rate_of_the_others(const StragglerBench& bench, ServerMode mode, double s
 
 void run_straggler_bench(const StragglerBench& bench) {
   for (const std::string& name : bench.modes) {
-    const ServerMode mode = parse_server_mode(name);
+    const server::ServerMode mode = server::parse_server_mode(name);
     const double without = rate_of_the_others(bench, mode, 1);
     const double with = rate_of_the_others(bench, mode, bench.slower);
     const nlohmann::json line = {{"bench", "straggler"},
@@ -125,4 +125,4 @@ void add_straggler_bench(CLI::App& bench) {
   command->callback([parsed] { run_straggler_bench(*parsed); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

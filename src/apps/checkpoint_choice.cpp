@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -13,9 +13,9 @@ bool is_checkpoint(const fs::path& folder) { return fs::exists(folder / "manifes
 
 }  // namespace
 
-LoadedCheckpoint choose_checkpoint(const fs::path& where, const std::string& which) {
-  if (is_checkpoint(where)) return load_checkpoint(where);
-  const CheckpointStore store(run_of(where) / "checkpoints", 1);
+storage::LoadedCheckpoint choose_checkpoint(const fs::path& where, const std::string& which) {
+  if (is_checkpoint(where)) return storage::load_checkpoint(where);
+  const storage::CheckpointStore store(run_of(where) / "checkpoints", 1);
   if (which == "best") {
     if (auto best = store.load_best()) return std::move(*best);
   }
@@ -27,8 +27,8 @@ LoadedCheckpoint choose_checkpoint(const fs::path& where, const std::string& whi
     throw ConfigError(where.string() + " has no checkpoint yet");
   }
   std::string known;
-  for (const StoredCheckpoint& stored : store.list()) {
-    if (std::to_string(stored.step) == which) return load_checkpoint(stored.folder);
+  for (const storage::StoredCheckpoint& stored : store.list()) {
+    if (std::to_string(stored.step) == which) return storage::load_checkpoint(stored.folder);
     known += (known.empty() ? "" : ", ") + std::to_string(stored.step);
   }
   throw ConfigError("--which must be best, latest or one of the steps " + known + "; got '" +
@@ -45,4 +45,4 @@ fs::path run_of(const fs::path& where) {
   return run;
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

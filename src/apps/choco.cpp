@@ -35,7 +35,7 @@
 #include "storage/file.h"
 #include "topology/registry.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -57,7 +57,7 @@ class ChocoCommand {
  public:
   explicit ChocoCommand(CLI::App& app) : command_(app) {
     app.footer(kChocoExample);
-    for (const ChocoFlag& flag : choco_flags()) add(flag);
+    for (const dialects::ChocoFlag& flag : dialects::choco_flags()) add(flag);
     const auto ours = [&](const std::string& names, auto& value, const char* help) {
       return app.add_option(names, value, help)->capture_default_str()->group(kOwnFlags);
     };
@@ -76,37 +76,37 @@ class ChocoCommand {
         ->group(kOwnFlags);
   }
 
-  ChocoFlags flags() const {
+  dialects::ChocoFlags flags() const {
     std::map<std::string, std::string> given;
     for (const auto& [name, option] : options_) {
       if (option->count() > 0) given[name] = values_.at(name);
     }
-    return ChocoFlags(given);
+    return dialects::ChocoFlags(given);
   }
 
   std::string like = "auto";
   std::string engine = "auto";
   std::int64_t train_size = 0;
   std::int64_t test_size = 0;
-  std::string synthetic_shape = RunConfig{}.synthetic_shape;
+  std::string synthetic_shape = config::RunConfig{}.synthetic_shape;
   std::int64_t threads = 0;
   bool oversubscribe = false;
   bool explain = false;
 
  private:
-  void add(const ChocoFlag& flag) {
+  void add(const dialects::ChocoFlag& flag) {
     std::string names = "--" + flag.name;
     std::string with_dashes = flag.name;
     std::replace(with_dashes.begin(), with_dashes.end(), '_', '-');
     if (with_dashes != flag.name) names += ",--" + with_dashes;
     if (!flag.letter.empty()) names += ",-" + flag.letter;
     const std::string help = flag.help + (flag.usual.empty() ? "" : " [" + flag.usual + "]");
-    static const std::map<ChocoFlag::Kind, std::string> types = {
-        {ChocoFlag::Kind::kText, "TEXT"},
-        {ChocoFlag::Kind::kTruth, "True|False"},
-        {ChocoFlag::Kind::kWhole, "N"},
-        {ChocoFlag::Kind::kNumber, "NUMBER"},
-        {ChocoFlag::Kind::kNumbers, "N,N,..."}};
+    static const std::map<dialects::ChocoFlag::Kind, std::string> types = {
+        {dialects::ChocoFlag::Kind::kText, "TEXT"},
+        {dialects::ChocoFlag::Kind::kTruth, "True|False"},
+        {dialects::ChocoFlag::Kind::kWhole, "N"},
+        {dialects::ChocoFlag::Kind::kNumber, "NUMBER"},
+        {dialects::ChocoFlag::Kind::kNumbers, "N,N,..."}};
     options_[flag.name] =
         command_.add_option(names, values_[flag.name], help)->type_name(types.at(flag.kind));
   }
@@ -117,18 +117,18 @@ class ChocoCommand {
 };
 
 int own_rank() {
-  const auto place = detect_place(own_variable);
+  const auto place = launch::detect_place(launch::own_variable);
   return place ? place->rank : 0;
 }
 
-ChocoSurroundings find_surroundings() {
-  ChocoSurroundings around;
-  around.gpus = cuda_device_count();
-  around.processes = launched_processes();
-  around.models = models().names();
-  around.data_sets = data_sets().names();
-  around.topologies = topologies().names();
-  around.engines = engines().names();
+dialects::ChocoSurroundings find_surroundings() {
+  dialects::ChocoSurroundings around;
+  around.gpus = engine::cuda_device_count();
+  around.processes = launch::launched_processes();
+  around.models = models::models().names();
+  around.data_sets = data::data_sets().names();
+  around.topologies = topology::topologies().names();
+  around.engines = launch::engines().names();
   return around;
 }
 
@@ -142,12 +142,13 @@ std::string wall_time() {
 }
 
 // To how many others each worker sends in a step.
-std::vector<int> receivers_of(const RunConfig& config) {
-  if (!uses(config.method, "topology")) return {};
-  const auto graph = topologies().make(config.topology, {.size = static_cast<int>(config.workers),
-                                                         .seed = static_cast<Seed>(config.seed),
-                                                         .degree = 0,
-                                                         .file = {}});
+std::vector<int> receivers_of(const config::RunConfig& config) {
+  if (!methods::uses(config.method, "topology")) return {};
+  const auto graph =
+      topology::topologies().make(config.topology, {.size = static_cast<int>(config.workers),
+                                                    .seed = static_cast<Seed>(config.seed),
+                                                    .degree = 0,
+                                                    .file = {}});
   std::vector<int> receivers;
   for (Rank rank = 0; rank < graph->size(); ++rank) {
     receivers.push_back(static_cast<int>(graph->receivers(rank, 0).size()));
@@ -155,10 +156,11 @@ std::vector<int> receivers_of(const RunConfig& config) {
   return receivers;
 }
 
-ChocoProgressOptions progress_options(const ChocoTranslation& job, const RunConfig& config) {
-  ChocoProgressOptions options;
+dialects::ChocoProgressOptions progress_options(const dialects::ChocoTranslation& job,
+                                                const config::RunConfig& config) {
+  dialects::ChocoProgressOptions options;
   options.ranks = static_cast<int>(std::max<std::int64_t>(1, config.workers));
-  options.averages = uses(config.method, "topology");
+  options.averages = methods::uses(config.method, "topology");
   options.tests_workers = config.eval_workers;
   options.receivers = receivers_of(config);
   options.track_time = job.track_time;
@@ -170,24 +172,26 @@ ChocoProgressOptions progress_options(const ChocoTranslation& job, const RunConf
   return options;
 }
 
-std::vector<EvaluationRecord> earlier_tests(const fs::path& run) {
-  std::vector<EvaluationRecord> tests;
+std::vector<metrics::EvaluationRecord> earlier_tests(const fs::path& run) {
+  std::vector<metrics::EvaluationRecord> tests;
   if (!fs::exists(run / "metrics.jsonl")) return tests;
-  for (const std::string& line : split(read_text_file(run / "metrics.jsonl", kMaxText), '\n')) {
-    const std::optional<AnyRecord> record = parse_record(line);
+  for (const std::string& line :
+       split(storage::read_text_file(run / "metrics.jsonl", kMaxText), '\n')) {
+    const std::optional<metrics::AnyRecord> record = metrics::parse_record(line);
     if (!record) continue;
-    if (const auto* test = std::get_if<EvaluationRecord>(&*record)) tests.push_back(*test);
+    if (const auto* test = std::get_if<metrics::EvaluationRecord>(&*record)) tests.push_back(*test);
   }
   return tests;
 }
 
 // Its logs go into the run's folder, after those that are there already.
-void keep_logs(const fs::path& run, ChocoProgressOptions& options) {
+void keep_logs(const fs::path& run, dialects::ChocoProgressOptions& options) {
   while (fs::exists(run / fmt::format("log-{}.json", options.first_log))) ++options.first_log;
-  if (fs::exists(run / "log.txt")) options.earlier_text = read_text_file(run / "log.txt", kMaxText);
+  if (fs::exists(run / "log.txt"))
+    options.earlier_text = storage::read_text_file(run / "log.txt", kMaxText);
   options.earlier_tests = earlier_tests(run);
   options.save = [run](const std::string& name, const std::string& content) {
-    write_file_atomically(run / name, content);
+    storage::write_file_atomically(run / name, content);
   };
 }
 
@@ -202,41 +206,42 @@ std::string free_name(const std::string& runs_dir, const std::string& name) {
 }
 
 // The flags must be those the run was begun with, but for what may change.
-void check_resumable(const fs::path& run, const RunConfig& config) {
+void check_resumable(const fs::path& run, const config::RunConfig& config) {
   std::vector<std::string> changed;
-  for (const ChangedSetting& each : forbidden_changes(read_run_config(run), config)) {
+  for (const runs::ChangedSetting& each :
+       runs::forbidden_changes(engine::read_run_config(run), config)) {
     changed.push_back(fmt::format("--{} is '{}' instead of '{}'", each.name, each.now, each.was));
   }
   if (changed.empty()) return;
   throw ConfigError("--resume " + run.string() + ": " +
-                    in_words_of(choco_flag_names(), join(changed, "; ")) +
+                    dialects::in_words_of(dialects::choco_flag_names(), join(changed, "; ")) +
                     ". Give it the flags it was begun with");
 }
 
-int evaluate_only(const ChocoTranslation& job) {
+int evaluate_only(const dialects::ChocoTranslation& job) {
   if (own_rank() > 0) return 0;  // the first one evaluates
-  RunConfig config = read_run_config(run_of(job.resume));
-  ChocoProgressOptions options = progress_options(job, config);
+  config::RunConfig config = engine::read_run_config(run_of(job.resume));
+  dialects::ChocoProgressOptions options = progress_options(job, config);
   options.tests_workers = false;
   config.device = job.config.device;
   if (!job.config.data_dir.empty()) config.data_dir = job.config.data_dir;
   OneEvaluation evaluation(config);
-  const LoadedCheckpoint checkpoint = evaluation.take_latest(job.resume);
-  EvaluationRecord record = evaluation.on_test_set();
+  const storage::LoadedCheckpoint checkpoint = evaluation.take_latest(job.resume);
+  metrics::EvaluationRecord record = evaluation.on_test_set();
   record.step = checkpoint.step;
   record.epoch = checkpoint.extra["engine"].value("epoch", 0.0);
   record.seconds = 0;
-  const auto progress = make_choco_progress(stdout, stderr, std::move(options));
+  const auto progress = dialects::make_choco_progress(stdout, stderr, std::move(options));
   progress->evaluated(record);
   progress->end();
   return 0;
 }
 
-void explain(const ChocoTranslation& job) {
+void explain(const dialects::ChocoTranslation& job) {
   std::vector<std::string> extra = {"--runs-dir", job.runs_dir};
   if (!job.name.empty()) extra.insert(extra.end(), {"--name", job.name});
   if (!job.resume.empty()) extra = {"--resume", job.resume};
-  std::vector<std::string> words = native_command(job.config, extra);
+  std::vector<std::string> words = dialects::native_command(job.config, extra);
   if (job.launch) {
     std::vector<std::string> launch = {"cohort", "launch", "-n",
                                        std::to_string(job.launch->processes)};
@@ -247,12 +252,12 @@ void explain(const ChocoTranslation& job) {
     launch.insert(launch.end(), words.begin() + 1, words.end());
     words = launch;
   }
-  fmt::print("{}\n", shell_line(words));
+  fmt::print("{}\n", dialects::shell_line(words));
 }
 
-int launch(const ChocoCommand& command, const ChocoLaunch& job,
+int launch(const ChocoCommand& command, const dialects::ChocoLaunch& job,
            const std::vector<std::string>& arguments) {
-  LaunchRequest request;
+  launch::LaunchRequest request;
   request.processes = job.processes;
   request.hosts_file = job.hosts_file;
   request.oversubscribe = command.oversubscribe;
@@ -261,9 +266,10 @@ int launch(const ChocoCommand& command, const ChocoLaunch& job,
   return run_with_launcher(request, /*dry_run=*/false);
 }
 
-void tell_rate(const RunConfig& config) {
+void tell_rate(const config::RunConfig& config) {
   const std::vector<int> receivers = receivers_of(config);
-  const double peak = choco_peak_rate(config, receivers.empty() ? 1 : receivers.front() + 1);
+  const double peak =
+      dialects::choco_peak_rate(config, receivers.empty() ? 1 : receivers.front() + 1);
   fmt::print("learning rate will be scaled by the factor of {:.6g}. The scaled lr={:.6g}\n",
              config.lr > 0 ? peak / config.lr : 1, peak);
   std::fflush(stdout);
@@ -271,29 +277,29 @@ void tell_rate(const RunConfig& config) {
 
 class ChocoObserver final : public ConsoleObserver {
  public:
-  explicit ChocoObserver(const ChocoTranslation& job)
-      : ConsoleObserver(choco_flag_names()), job_(job) {}
+  explicit ChocoObserver(const dialects::ChocoTranslation& job)
+      : ConsoleObserver(dialects::choco_flag_names()), job_(job) {}
 
-  void opened(const OpenedRun& run) override {
+  void opened(const runs::OpenedRun& run) override {
     ConsoleObserver::opened(run);
     path_ = run.path;
   }
 
  private:
-  std::unique_ptr<Progress> display(const WorkerSeat& seat) override {
+  std::unique_ptr<engine::Progress> display(const runs::WorkerSeat& seat) override {
     if (seat.totals == nullptr) return nullptr;
-    ChocoProgressOptions options = progress_options(job_, seat.config);
+    dialects::ChocoProgressOptions options = progress_options(job_, seat.config);
     keep_logs(path_, options);
-    return make_choco_progress(stdout, stderr, std::move(options));
+    return dialects::make_choco_progress(stdout, stderr, std::move(options));
   }
   bool ends_without_summary() const override { return true; }
 
-  const ChocoTranslation& job_;
+  const dialects::ChocoTranslation& job_;
   fs::path path_;
 };
 
-int train_choco(const ChocoTranslation& job, const std::vector<std::string>& arguments) {
-  RunRequest request;
+int train_choco(const dialects::ChocoTranslation& job, const std::vector<std::string>& arguments) {
+  runs::RunRequest request;
   request.runs_dir = job.runs_dir;
   request.name = free_name(job.runs_dir, job.name);
   if (!job.resume.empty()) {
@@ -305,8 +311,8 @@ int train_choco(const ChocoTranslation& job, const std::vector<std::string>& arg
 }
 
 int run_choco(const ChocoCommand& command, const std::vector<std::string>& arguments) {
-  ChocoTranslation job =
-      translate(command.flags(), find_surroundings(), command.like, command.engine);
+  dialects::ChocoTranslation job =
+      dialects::translate(command.flags(), find_surroundings(), command.like, command.engine);
   job.config.train_size = command.train_size;
   job.config.test_size = command.test_size;
   job.config.synthetic_shape = command.synthetic_shape;
@@ -340,4 +346,4 @@ void add_choco(CLI::App& program, Invocation& invocation) {
       [parsed, &invocation] { invocation.exit_status = run_choco(*parsed, invocation.arguments); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::apps {
 
 // The help group of the flags that a dialect's original did not have.
 inline constexpr const char* kOwnFlags = "Ours";
@@ -38,4 +38,4 @@ void add_topology(CLI::App& program, Invocation& invocation);
 void add_simulate(CLI::App& program, Invocation& invocation);
 void add_tune(CLI::App& program, Invocation& invocation);
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -8,17 +8,17 @@
 #include "methods/settings.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 constexpr std::uint64_t kConfigLimit = 16 << 20;
 
-std::string help_text(const ConfigField& field) {
+std::string help_text(const config::ConfigField& field) {
   return field.choices.empty() ? field.help : field.help + " {" + join(field.choices, ", ") + "}";
 }
 
 // What most runs set; --help begins with them.
-bool is_common(const ConfigField& field) {
+bool is_common(const config::ConfigField& field) {
   static const std::set<std::string> names = {
       "model",    "data",    "data-dir", "method",    "workers",  "engine",
       "batch",    "epochs",  "lr",       "optimizer", "momentum", "weight-decay",
@@ -29,37 +29,37 @@ bool is_common(const ConfigField& field) {
 }  // namespace
 
 ConfigFlags::ConfigFlags(CLI::App& command, std::vector<std::string> only,
-                         const RunConfig& defaults)
+                         const config::RunConfig& defaults)
     : command_(command) {
   command.add_option("--config", config_file_, "JSON file of settings, or the run.json of a run")
       ->type_name("FILE");
   // --help shows groups in the order in which their first flag comes.
   for (const bool common : {true, false}) {
-    for (const ConfigField& field : config_fields()) {
+    for (const config::ConfigField& field : methods::config_fields()) {
       if (!only.empty() && std::find(only.begin(), only.end(), field.name) == only.end()) continue;
       if (is_common(field) == common) add(field, defaults);
     }
   }
 }
 
-void ConfigFlags::add(const ConfigField& field, const RunConfig& defaults) {
+void ConfigFlags::add(const config::ConfigField& field, const config::RunConfig& defaults) {
   CLI::Option* option =
       command_.add_option("--" + field.name, texts_[field.name], help_text(field));
   option->group(is_common(field) ? "Common settings" : field.group);
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   options_[field.name] = option;
-  const SettingValue usual = value_of(defaults, field);
+  const config::SettingValue usual = config::value_of(defaults, field);
   if (const auto* on = std::get_if<bool>(&usual)) {
     // CLI11 would take a default_str() for the value of a flag without one: --nesterov is true.
-    option->expected(0, 1)->type_name("BOOL [" + field_text(defaults, field) + "]");
+    option->expected(0, 1)->type_name("BOOL [" + config::field_text(defaults, field) + "]");
     if (*on) add_opposite(field, *option);
     return;
   }
-  option->default_str(field_text(defaults, field));
+  option->default_str(config::field_text(defaults, field));
   option->type_name(std::holds_alternative<std::string>(usual) ? "NAME" : "NUMBER");
 }
 
-void ConfigFlags::add_opposite(const ConfigField& field, CLI::Option& option) {
+void ConfigFlags::add_opposite(const config::ConfigField& field, CLI::Option& option) {
   const std::string name = "--no-" + field.name;
   // One line of --help speaks of both.
   option.description(option.get_description() + "; " + name + " switches it off");
@@ -72,9 +72,9 @@ bool ConfigFlags::is_given(const std::string& name) const {
          (opposite != opposites_.end() && opposite->second->count() > 0);
 }
 
-std::string ConfigFlags::text_of(const ConfigField& field) const {
+std::string ConfigFlags::text_of(const config::ConfigField& field) const {
   const std::string& text = texts_.at(field.name);
-  if (!std::holds_alternative<bool>(default_of(field))) return text;
+  if (!std::holds_alternative<bool>(config::default_of(field))) return text;
   const auto opposite = opposites_.find(field.name);
   if (opposite != opposites_.end()) {
     for (const std::string& value : opposite->second->results()) {
@@ -91,17 +91,18 @@ std::string ConfigFlags::text_of(const ConfigField& field) const {
   return text.empty() ? "true" : text;
 }
 
-std::vector<std::string> ConfigFlags::merge_file(RunConfig& config) const {
+std::vector<std::string> ConfigFlags::merge_file(config::RunConfig& config) const {
   if (config_file_.empty()) return {};
   try {
-    return merge_json(config, read_text_file(config_file_, kConfigLimit), config_file_);
+    return methods::merge_json(config, storage::read_text_file(config_file_, kConfigLimit),
+                               config_file_);
   } catch (const FileError& error) {
     throw ConfigError(std::string("--config: ") + error.what());
   }
 }
 
 std::set<std::string> ConfigFlags::given_anywhere() const {
-  RunConfig scratch;
+  config::RunConfig scratch;
   const std::vector<std::string> in_file = merge_file(scratch);
   const std::vector<std::string> on_line = given();
   std::set<std::string> names(in_file.begin(), in_file.end());
@@ -109,11 +110,11 @@ std::set<std::string> ConfigFlags::given_anywhere() const {
   return names;
 }
 
-RunConfig ConfigFlags::resolve(RunConfig base) const {
+config::RunConfig ConfigFlags::resolve(config::RunConfig base) const {
   merge_file(base);
-  for (const ConfigField& field : config_fields()) {
+  for (const config::ConfigField& field : methods::config_fields()) {
     if (!options_.contains(field.name) || !is_given(field.name)) continue;
-    set_field(base, field, text_of(field));
+    config::set_field(base, field, text_of(field));
   }
   return base;
 }
@@ -126,4 +127,4 @@ std::vector<std::string> ConfigFlags::given() const {
   return names;
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

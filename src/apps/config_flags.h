@@ -9,7 +9,7 @@
 
 #include "config/run_config.h"
 
-namespace cohort {
+namespace cohort::apps {
 
 // Adds a flag for each setting in `only` (all when empty), and --config, to a command. A switch
 // that is on by itself has two: --overlap, also with a value (--overlap false), and --no-overlap.
@@ -18,10 +18,10 @@ class ConfigFlags {
  public:
   // `defaults` is what --help shows: the base that resolve() will be given.
   explicit ConfigFlags(CLI::App& command, std::vector<std::string> only = {},
-                       const RunConfig& defaults = {});
+                       const config::RunConfig& defaults = {});
 
   // `base`, then the file given by --config, then the flags. Throws ConfigError.
-  RunConfig resolve(RunConfig base = {}) const;
+  config::RunConfig resolve(config::RunConfig base = {}) const;
 
   // The settings given as flags, for commands that allow only some.
   std::vector<std::string> given() const;
@@ -30,12 +30,13 @@ class ConfigFlags {
   bool config_file_given() const { return !config_file_.empty(); }
 
  private:
-  void add(const ConfigField& field, const RunConfig& defaults);
-  void add_opposite(const ConfigField& field, CLI::Option& option);
+  void add(const config::ConfigField& field, const config::RunConfig& defaults);
+  void add_opposite(const config::ConfigField& field, CLI::Option& option);
   bool is_given(const std::string& name) const;
-  std::vector<std::string> merge_file(RunConfig& config) const;  // the names of what it sets
+  std::vector<std::string> merge_file(
+      config::RunConfig& config) const;  // the names of what it sets
   // What was written for a setting that is given.
-  std::string text_of(const ConfigField& field) const;
+  std::string text_of(const config::ConfigField& field) const;
 
   CLI::App& command_;
   std::map<std::string, std::string> texts_;  // by setting, what was written after its flag
@@ -44,4 +45,4 @@ class ConfigFlags {
   std::string config_file_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::apps

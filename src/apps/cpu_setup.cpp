@@ -65,8 +65,8 @@ void check_blas_memory() {
     if (value != nullptr && std::atol(value) > 0) threads = std::min(threads, std::atol(value));
   }
   const auto buffers = static_cast<std::size_t>(threads + 1);
-  if (cohort::can_map(buffers * cohort::kBlasBuffer)) return;
-  constexpr std::size_t kMiB = cohort::kBlasBuffer >> 20;
+  if (cohort::runs::can_map(buffers * cohort::runs::kBlasBuffer)) return;
+  constexpr std::size_t kMiB = cohort::runs::kBlasBuffer >> 20;
   char text[400];
   const int length = std::snprintf(
       text, sizeof text,

@@ -9,7 +9,7 @@
 #include "data/survey.h"
 #include "runs/run_summary.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct DataFlags {
@@ -18,11 +18,11 @@ struct DataFlags {
   bool json = false;
 };
 
-SearchPath search_path(const DataFlags& flags) {
-  return flags.directory.empty() ? data_search_path() : SearchPath{flags.directory};
+data::SearchPath search_path(const DataFlags& flags) {
+  return flags.directory.empty() ? data_search_path() : data::SearchPath{flags.directory};
 }
 
-nlohmann::json to_json(const DataReport& report) {
+nlohmann::json to_json(const data::DataReport& report) {
   return {{"name", report.name},
           {"found", report.found},
           {"folder", report.folder.string()},
@@ -39,7 +39,7 @@ nlohmann::json to_json(const DataReport& report) {
           {"bad_file_messages", report.bad_file_messages}};
 }
 
-void print_line(const DataReport& report) {
+void print_line(const data::DataReport& report) {
   if (!report.found) {
     fmt::print("{:<14} not found\n", report.name);
   } else if (!report.problem.empty()) {
@@ -55,9 +55,9 @@ void print_line(const DataReport& report) {
 }
 
 void run_survey(const DataFlags& flags) {
-  const SearchPath search = search_path(flags);
+  const data::SearchPath search = search_path(flags);
   nlohmann::json document = nlohmann::json::array();
-  for (const DataReport& report : survey(search)) {
+  for (const data::DataReport& report : data::survey(search)) {
     document.push_back(to_json(report));
     if (!flags.json) print_line(report);
   }
@@ -71,10 +71,10 @@ void run_survey(const DataFlags& flags) {
 }
 
 int run_verify(const DataFlags& flags) {
-  DataRequest request;
+  data::DataRequest request;
   request.name = flags.name;
   request.search = search_path(flags);
-  const DataReport report = verify(request);
+  const data::DataReport report = data::verify(request);
   const bool sound = report.found && report.problem.empty() && report.bad_files == 0;
   if (flags.json) {
     fmt::print("{}\n", to_json(report).dump(2));
@@ -116,4 +116,4 @@ void add_data(CLI::App& program, Invocation& invocation) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -6,7 +6,7 @@
 #include "apps/command.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 constexpr const char* kNoEffect = "Accepted";
@@ -174,8 +174,8 @@ void DistTrainCommand::add_ours() {
       ->group(kOwnFlags);
 }
 
-DistTrainFlags DistTrainCommand::finished_flags() const {
-  DistTrainFlags result = flags;
+dialects::DistTrainFlags DistTrainCommand::finished_flags() const {
+  dialects::DistTrainFlags result = flags;
   for (const CLI::Option* option : command_.get_options()) {
     if (option->count() > 0) result.given.push_back(option->get_lnames().front());
   }
@@ -219,9 +219,9 @@ DistTrainFlags DistTrainCommand::finished_flags() const {
   return result;
 }
 
-std::string DistTrainCommand::runs_dir_for(PaddleRevision revision) const {
+std::string DistTrainCommand::runs_dir_for(dialects::PaddleRevision revision) const {
   if (runs_dir_) return *runs_dir_;
-  return revision == PaddleRevision::kLater ? flags.model_save_dir : "runs";
+  return revision == dialects::PaddleRevision::kLater ? flags.model_save_dir : "runs";
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -8,7 +8,7 @@
 
 #include "dialects/dist_train.h"
 
-namespace cohort {
+namespace cohort::apps {
 
 class DistTrainCommand {
  public:
@@ -17,12 +17,12 @@ class DistTrainCommand {
 
   // What was parsed. Throws ConfigError for truth values that are none, and for two names of one
   // thing that contradict each other.
-  DistTrainFlags finished_flags() const;
+  dialects::DistTrainFlags finished_flags() const;
 
   // Where run directories are made: --runs-dir, or in 2019's way --model_save_dir.
-  std::string runs_dir_for(PaddleRevision revision) const;
+  std::string runs_dir_for(dialects::PaddleRevision revision) const;
 
-  DistTrainFlags flags;
+  dialects::DistTrainFlags flags;
   std::string name;
   std::string state_dir;
   double idle_exit = 600;
@@ -50,4 +50,4 @@ class DistTrainCommand {
   } later_;  // 2019's names of what has another one
 };
 
-}  // namespace cohort
+}  // namespace cohort::apps

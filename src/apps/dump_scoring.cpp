@@ -16,7 +16,7 @@
 #include "storage/file.h"
 #include "storage/folder.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 constexpr std::uint64_t kMaxScoreBytes = 4096;
@@ -68,10 +68,10 @@ void name_foreign(const std::vector<std::filesystem::path>& foreign) {
 }
 
 // A file that holds no score is as good as none.
-std::optional<DumpScore> sound_score(const FoundDump& dump) {
+std::optional<storage::DumpScore> sound_score(const storage::FoundDump& dump) {
   if (!dump.has_score) return std::nullopt;
   try {
-    return parse_score(read_text_file(dump.score(), kMaxScoreBytes));
+    return storage::parse_score(storage::read_text_file(dump.score(), kMaxScoreBytes));
   } catch (const FileError&) {
     return std::nullopt;
   }
@@ -79,15 +79,15 @@ std::optional<DumpScore> sound_score(const FoundDump& dump) {
 
 // How many samples the run itself was evaluated on; 0: it does not say, as that of a server, and
 // `data`, opened with the settings `config`, are not its own either.
-std::int64_t usual_samples_of(const std::filesystem::path& run, const RunConfig& config,
-                              const Dataset& data) {
-  const nlohmann::json document = read_run_json(run);
+std::int64_t usual_samples_of(const std::filesystem::path& run, const config::RunConfig& config,
+                              const data::Dataset& data) {
+  const nlohmann::json document = engine::read_run_json(run);
   const nlohmann::json said = document.value("data", nlohmann::json());
   for (const char* name : {"test_samples", "test_words"}) {
     if (!said.is_object() || !said.contains(name)) continue;
     if (said[name].is_number_integer()) return said[name].get<std::int64_t>();
   }
-  return config.test_size == read_run_config(run).test_size ? data.size() : 0;
+  return config.test_size == engine::read_run_config(run).test_size ? data.size() : 0;
 }
 
 // "  on 320 samples": of scores that are not on the whole set.
@@ -98,26 +98,26 @@ std::string samples_text(const std::set<std::int64_t>& samples, bool full) {
   return "  on " + join(parts, ", ") + (full ? " or all" : "") + " samples";
 }
 
-int default_jobs(const RunConfig& config) {
+int default_jobs(const config::RunConfig& config) {
   if (config.device != "cpu") return 1;
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
 }  // namespace
 
-DumpScoringReport score_dumps(const std::filesystem::path& run, const RunConfig& config,
-                              const Dataset& data, const DumpScoringRequest& request) {
+DumpScoringReport score_dumps(const std::filesystem::path& run, const config::RunConfig& config,
+                              const data::Dataset& data, const DumpScoringRequest& request) {
   DumpScoringReport report;
-  const FoundDumps found = find_dumps(run);
+  const storage::FoundDumps found = storage::find_dumps(run);
   name_foreign(found.foreign);
   report.foreign = static_cast<std::int64_t>(found.foreign.size());
   report.found = static_cast<std::int64_t>(found.dumps.size());
   const std::int64_t usual = usual_samples_of(run, config, data);
   const std::int64_t asked =
       request.most_samples > 0 ? std::min(request.most_samples, data.size()) : data.size();
-  std::vector<FoundDump> wanted;
-  for (const FoundDump& dump : found.dumps) {
-    const std::optional<DumpScore> score = sound_score(dump);
+  std::vector<storage::FoundDump> wanted;
+  for (const storage::FoundDump& dump : found.dumps) {
+    const std::optional<storage::DumpScore> score = sound_score(dump);
     const std::int64_t samples = !score ? 0 : score->samples == 0 ? usual : score->samples;
     const bool fewer = score && samples > 0 && samples < asked;
     if (dump.has_model && (!score || fewer || request.again)) {
@@ -135,13 +135,14 @@ DumpScoringReport score_dumps(const std::filesystem::path& run, const RunConfig&
   }
   if (wanted.empty()) return report;
   ScoringProgress progress(run.string(), static_cast<std::int64_t>(wanted.size()));
-  DumpEvaluationOptions options;
+  engine::DumpEvaluationOptions options;
   options.jobs = request.jobs > 0 ? request.jobs : default_jobs(config);
   options.most_samples = request.most_samples;
   options.usual_samples = usual;
   options.delete_models = request.delete_models;
   options.stop = &stop_requested();
-  options.scored = [&](const FoundDump& dump, const DumpScore& score, std::int64_t left) {
+  options.scored = [&](const storage::FoundDump& dump, const storage::DumpScore& score,
+                       std::int64_t left) {
     if (request.scored) {
       progress.clear();
       request.scored(dump, score);
@@ -153,29 +154,29 @@ DumpScoringReport score_dumps(const std::filesystem::path& run, const RunConfig&
     fmt::print(stderr, "skipped: {}\n", why);
   };
   watch_signals();
-  report.evaluation = evaluate_dumps(config, data, wanted, options);
+  report.evaluation = engine::evaluate_dumps(config, data, wanted, options);
   progress.clear();
   return report;
 }
 
 void delete_scored_models(const std::filesystem::path& run) {
-  for (const FoundDump& dump : find_dumps(run).dumps) {
-    if (dump.has_model && sound_score(dump)) remove_tree(dump.model());
+  for (const storage::FoundDump& dump : storage::find_dumps(run).dumps) {
+    if (dump.has_model && sound_score(dump)) storage::remove_tree(dump.model());
   }
 }
 
 void print_scores(std::FILE* out, const std::filesystem::path& run) {
   struct Best {
     std::int64_t scores = 0;
-    DumpScore lowest;
-    DumpScore last;
+    storage::DumpScore lowest;
+    storage::DumpScore last;
     std::set<std::int64_t> samples;  // of scores on other than all
     bool full = false;               // some are on all
   };
   std::map<std::pair<bool, Rank>, Best> by_owner;
-  for (const FoundDump& dump : find_dumps(run).dumps) {
+  for (const storage::FoundDump& dump : storage::find_dumps(run).dumps) {
     if (!dump.has_score) continue;
-    const auto score = parse_score(read_text_file(dump.score(), kMaxScoreBytes));
+    const auto score = storage::parse_score(storage::read_text_file(dump.score(), kMaxScoreBytes));
     if (!score) {
       fmt::print(stderr, "skipped: {} holds no score\n", dump.score().string());
       continue;
@@ -196,4 +197,4 @@ void print_scores(std::FILE* out, const std::filesystem::path& run) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -15,7 +15,7 @@
 #include "core/exit_status.h"
 #include "launch/environment.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 std::atomic<bool> stop_was_requested = false;
@@ -62,7 +62,7 @@ extern "C" void on_polite_stop_signal(int) {
   errno = before;
 }
 
-std::optional<Place> own_place() { return detect_place(own_variable); }
+std::optional<launch::Place> own_place() { return launch::detect_place(launch::own_variable); }
 
 std::string text_of(const char* name) {
   const char* value = std::getenv(name);
@@ -71,8 +71,8 @@ std::string text_of(const char* name) {
 
 }  // namespace
 
-SearchPath data_search_path() {
-  SearchPath search;
+data::SearchPath data_search_path() {
+  data::SearchPath search;
   if (const std::string own = text_of("COHORT_DATA_DIR"); !own.empty()) {
     std::error_code ignored;
     if (!std::filesystem::is_directory(own, ignored)) {
@@ -94,7 +94,7 @@ std::string default_data_dir(const std::string& folder) {
   return std::filesystem::is_directory(folder, ignored) ? folder : "";
 }
 
-bool take_place_from_launcher(RunConfig& config) {
+bool take_place_from_launcher(config::RunConfig& config) {
   const std::string servers = text_of("COHORT_SERVERS");
   if (servers.empty()) return false;
   const auto number = [](const char* name, std::int64_t& into) {
@@ -122,7 +122,7 @@ void say_stopping() {
 }
 
 void watch_signals() {
-  const std::optional<Place> place = own_place();
+  const std::optional<launch::Place> place = own_place();
   says_so = !place || place->rank == 0;
   struct sigaction action = {};
   action.sa_handler = on_stop_signal;
@@ -135,4 +135,4 @@ void watch_signals() {
 
 bool is_terminal(std::FILE* stream) { return ::isatty(::fileno(stream)) != 0; }
 
-}  // namespace cohort
+}  // namespace cohort::apps

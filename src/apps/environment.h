@@ -8,11 +8,11 @@
 #include "config/run_config.h"
 #include "engine/assemble.h"
 
-namespace cohort {
+namespace cohort::apps {
 
 // $COHORT_DATA_DIR, the user's cache, /usr/share/datasets. Throws ConfigError when the variable
 // names no folder: what the user names is never passed over in silence.
-SearchPath data_search_path();
+data::SearchPath data_search_path();
 
 // For a dialect's flag that the user did not give: the folder that is its default if there is such
 // a folder, else empty, which means data_search_path().
@@ -20,7 +20,7 @@ std::string default_data_dir(const std::string& folder);
 
 // What `cohort launch --servers` tells a worker: COHORT_SERVERS, COHORT_RANK, COHORT_WORKERS.
 // Writes them into the configuration; false when there are none.
-bool take_place_from_launcher(RunConfig& config);
+bool take_place_from_launcher(config::RunConfig& config);
 
 // True after Ctrl-C or SIGTERM; a second one ends the program at once.
 const std::atomic<bool>& stop_requested();
@@ -32,4 +32,4 @@ void say_stopping();
 
 bool is_terminal(std::FILE* stream);
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -19,7 +19,7 @@
 #include "methods/settings.h"
 #include "report/run_records.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -78,14 +78,14 @@ struct SavedModel {
 std::string pointed_to(const fs::path& pointer) {
   std::error_code error;
   if (!fs::is_regular_file(pointer, error)) return "";
-  const std::string text = read_text_file(pointer, 4096);
+  const std::string text = storage::read_text_file(pointer, 4096);
   return text.substr(0, text.find_first_of(" \n"));
 }
 
 std::vector<SavedModel> candidates_of(const fs::path& what) {
   if (fs::is_regular_file(what) || fs::exists(what / "manifest.json")) return {{what, ""}};
   const fs::path folder = run_of(what) / "checkpoints";
-  std::vector<StoredCheckpoint> stored = CheckpointStore(folder, 1).list();
+  std::vector<storage::StoredCheckpoint> stored = storage::CheckpointStore(folder, 1).list();
   std::vector<SavedModel> all;
   for (auto each = stored.rbegin(); each != stored.rend(); ++each) {
     const std::string name = each->folder.filename().string();
@@ -97,11 +97,11 @@ std::vector<SavedModel> candidates_of(const fs::path& what) {
 }
 
 // The configuration a model was trained with, changed by the flags of this command.
-RunConfig config_for(const EvalCommand& command, const fs::path& what) {
-  RunConfig config;
+config::RunConfig config_for(const EvalCommand& command, const fs::path& what) {
+  config::RunConfig config;
   if (!fs::is_regular_file(what)) {
-    config = read_run_config(run_of(what));
-  } else if (const std::optional<RunConfig> own = exported_config(what)) {
+    config = engine::read_run_config(run_of(what));
+  } else if (const std::optional<config::RunConfig> own = exported_config(what)) {
     config = *own;
   } else {
     const std::vector<std::string> given = command.flags.given();
@@ -125,13 +125,13 @@ RunConfig config_for(const EvalCommand& command, const fs::path& what) {
 // A set of samples to evaluate on.
 struct Split {
   std::string name;
-  const Dataset& data;
+  const data::Dataset& data;
 
-  bool is_text() const { return as_text(data) != nullptr; }
+  bool is_text() const { return data::as_text(data) != nullptr; }
 };
 
 void report_json(const JobPart& part, const SavedModel& candidate, const Split& split,
-                 const Evaluation& result) {
+                 const engine::Evaluation& result) {
   nlohmann::json line = {{"model", candidate.weights.string()},
                          {"mark", candidate.mark},
                          {"split", split.name},
@@ -159,7 +159,7 @@ std::string remark_on(const JobPart& part, const SavedModel& candidate) {
 }
 
 void report(const EvalCommand& command, const JobPart& part, const SavedModel& candidate,
-            const Split& split, const Evaluation& result) {
+            const Split& split, const engine::Evaluation& result) {
   if (command.json) {
     report_json(part, candidate, split, result);
   } else {
@@ -184,7 +184,7 @@ bool is_run(const fs::path& what) {
          fs::equivalent(run_of(what), what);
 }
 
-void report_dump(const FoundDump& dump, const DumpScore& score) {
+void report_dump(const storage::FoundDump& dump, const storage::DumpScore& score) {
   nlohmann::json line = {{"model", dump.model().string()},
                          {"loss", score.loss},
                          {"top1", score.accuracy},
@@ -203,7 +203,7 @@ void report_dump(const FoundDump& dump, const DumpScore& score) {
 
 // Scores are those of what the run was evaluated on: there is one file for each.
 DumpScoringReport evaluate_dumps_of(const EvalCommand& command, const fs::path& run,
-                                    RunConfig config, const Dataset& data) {
+                                    config::RunConfig config, const data::Dataset& data) {
   const std::vector<std::string> given = command.flags.given();
   if (std::find(given.begin(), given.end(), "eval-batch") == given.end()) {
     config.eval_batch = kDumpBatch;
@@ -225,16 +225,16 @@ DumpScoringReport evaluate_dumps_of(const EvalCommand& command, const fs::path& 
 // Returns how many could not be read or have no finite loss. `data` are opened unless they are: the
 // parts of a job have the same.
 std::int64_t evaluate_all(const EvalCommand& command, const JobPart& part,
-                          std::unique_ptr<DataSplits>& data) {
+                          std::unique_ptr<data::DataSplits>& data) {
   const fs::path& what = part.what;
-  RunConfig config = config_for(command, what);
-  check_config(config);
+  config::RunConfig config = config_for(command, what);
+  methods::check_config(config);
   const std::vector<SavedModel> candidates = candidates_of(what);
   if (!data) data = open_announced_data(config);
   const bool train = command.split == "train";
   const Split split{train ? "train" : config.eval_split, train ? *data->train : *data->test};
   std::int64_t damaged = 0;
-  if (is_run(what) && split.name == read_run_config(what).eval_split) {
+  if (is_run(what) && split.name == engine::read_run_config(what).eval_split) {
     const DumpScoringReport report = evaluate_dumps_of(command, what, config, split.data);
     damaged = report.evaluation.damaged;
     if (report.found == 0 && candidates.empty()) {
@@ -244,26 +244,27 @@ std::int64_t evaluate_all(const EvalCommand& command, const JobPart& part,
   } else if (candidates.empty()) {
     throw ConfigError(what.string() + " has no checkpoint yet");
   }
-  const auto model = build_model(config, split.data);
-  set_compute_threads(config, *model);
-  const at::Device device = parse_device(config.device);
-  choose_arithmetic(config.precision != "fp32");
-  Replica replica(*model, replica_options(config, *model, device));
+  const auto model = engine::build_model(config, split.data);
+  engine::set_compute_threads(config, *model);
+  const at::Device device = engine::parse_device(config.device);
+  engine::choose_arithmetic(config.precision != "fp32");
+  methods::Replica replica(*model, engine::replica_options(config, *model, device));
   for (const SavedModel& candidate : candidates) {
     if (stop_requested()) break;
     try {
       const bool single_file = fs::is_regular_file(candidate.weights);
-      const SafetensorsFile file = single_file ? SafetensorsFile::open(candidate.weights)
-                                               : load_checkpoint(candidate.weights).model;
-      restore_model(file, candidate.weights.string(), replica);
+      const storage::SafetensorsFile file = single_file
+                                                ? storage::SafetensorsFile::open(candidate.weights)
+                                                : storage::load_checkpoint(candidate.weights).model;
+      engine::restore_model(file, candidate.weights.string(), replica);
     } catch (const FileError& error) {
       if (!fs::exists(candidate.weights)) continue;  // by the run itself, which goes on
       fmt::print(stderr, "skipped: {}\n", error.what());
       ++damaged;
       continue;
     }
-    const Evaluation result =
-        evaluate(*model, split.data, evaluator_options(config, *model, device));
+    const engine::Evaluation result =
+        engine::evaluate(*model, split.data, engine::evaluator_options(config, *model, device));
     report(command, part, candidate, split, result);
     if (!std::isfinite(result.loss)) ++damaged;
   }
@@ -272,14 +273,14 @@ std::int64_t evaluate_all(const EvalCommand& command, const JobPart& part,
 
 // Whose folder it is, among several of a job.
 std::optional<Rank> worker_of(const fs::path& run) {
-  const std::int64_t rank = read_run_config(run).rank;
+  const std::int64_t rank = engine::read_run_config(run).rank;
   return rank < 0 ? std::nullopt : std::optional(static_cast<Rank>(rank));
 }
 
 // Likewise, of all the processes of a job where `what` is the first one's run.
 std::int64_t evaluate_job(const EvalCommand& command, const fs::path& what) {
-  std::unique_ptr<DataSplits> data;
-  const std::vector<fs::path> parts = is_run(what) ? processes_of(what) : std::vector{what};
+  std::unique_ptr<data::DataSplits> data;
+  const std::vector<fs::path> parts = is_run(what) ? report::processes_of(what) : std::vector{what};
   if (parts.size() == 1) return evaluate_all(command, {what}, data);
   fmt::print(stderr, "job      {}: {} processes, each with a folder of its own\n", what.string(),
              parts.size());
@@ -302,7 +303,7 @@ void add_eval(CLI::App& program, Invocation& invocation) {
   auto parsed = std::make_shared<EvalCommand>(*command);
   command->callback([parsed, &invocation] {
     std::int64_t damaged = 0;
-    for (const fs::path& what : jobs_among({parsed->what.begin(), parsed->what.end()})) {
+    for (const fs::path& what : report::jobs_among({parsed->what.begin(), parsed->what.end()})) {
       if (!fs::exists(what)) throw ConfigError("there is no " + what.string());
       damaged += evaluate_job(*parsed, what);
     }
@@ -310,4 +311,4 @@ void add_eval(CLI::App& program, Invocation& invocation) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -8,7 +8,7 @@
 #include "engine/checkpointing.h"
 #include "engine/run_directory.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct ExportFlags {
@@ -18,9 +18,9 @@ struct ExportFlags {
 };
 
 void run_export(const ExportFlags& flags) {
-  const LoadedCheckpoint checkpoint = choose_checkpoint(flags.run, flags.which);
-  save_safetensors(flags.output, checkpoint.model.tensors(),
-                   export_metadata(read_run_config(run_of(flags.run))));
+  const storage::LoadedCheckpoint checkpoint = choose_checkpoint(flags.run, flags.which);
+  storage::save_safetensors(flags.output, checkpoint.model.tensors(),
+                            export_metadata(engine::read_run_config(run_of(flags.run))));
   fmt::print("{}: {} tensors of {}\n", flags.output, checkpoint.model.tensors().size(),
              checkpoint.folder.string());
 }
@@ -37,4 +37,4 @@ void add_export(CLI::App& program, Invocation&) {
   command->callback([flags] { run_export(*flags); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

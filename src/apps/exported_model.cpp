@@ -6,7 +6,7 @@
 #include "methods/settings.h"
 #include "storage/safetensors.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 constexpr const char* kSettingsKey = "cohort";
@@ -36,24 +36,24 @@ constexpr const char* kExported[] = {
 
 }  // namespace
 
-std::map<std::string, std::string> export_metadata(const RunConfig& config) {
-  const nlohmann::json all = to_json(config);
+std::map<std::string, std::string> export_metadata(const config::RunConfig& config) {
+  const nlohmann::json all = methods::to_json(config);
   nlohmann::json settings;
   for (const char* name : kExported) settings[name] = all.at(name);
   return {{"format", "pt"}, {kSettingsKey, settings.dump()}};
 }
 
-std::optional<RunConfig> exported_config(const std::filesystem::path& file) {
+std::optional<config::RunConfig> exported_config(const std::filesystem::path& file) {
   try {
-    const SafetensorsFile model = SafetensorsFile::open(file);
+    const storage::SafetensorsFile model = storage::SafetensorsFile::open(file);
     const auto settings = model.metadata().find(kSettingsKey);
     if (settings == model.metadata().end()) return std::nullopt;
-    RunConfig config;
-    merge_json(config, settings->second, file.string());
+    config::RunConfig config;
+    methods::merge_json(config, settings->second, file.string());
     return config;
   } catch (const FileError&) {  // whoever reads the weights says so
     return std::nullopt;
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -25,7 +25,7 @@
 #include "methods/settings.h"
 #include "runs/run_files.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -60,7 +60,7 @@ struct ImagenetCommand {
     return names;
   }
 
-  ImagenetFlags flags;
+  dialects::ImagenetFlags flags;
   std::string runs_dir = "runs";
   std::string name;
   bool explain = false;
@@ -111,15 +111,15 @@ struct ImagenetCommand {
   }
 };
 
-std::optional<Place> launched_place() { return detect_place(own_variable); }
+std::optional<launch::Place> launched_place() { return launch::detect_place(launch::own_variable); }
 
 // Of processes that a launcher of MPI jobs started; torchrun's connect by themselves.
-Place place_in_job() {
+launch::Place place_in_job() {
   const auto place = launched_place();
-  return place && place->source != "torchrun" ? *place : Place{};
+  return place && place->source != "torchrun" ? *place : launch::Place{};
 }
 
-int own_node(const Translation& translation) {
+int own_node(const dialects::Translation& translation) {
   return translation.nodes > 1 ? translation.node : place_in_job().rank;
 }
 
@@ -134,8 +134,8 @@ std::optional<int> number_variable(const char* name, long least) {
   return static_cast<int>(number);
 }
 
-std::string find_weights(const ImagenetFlags& flags) {
-  SearchPath search = data_search_path();
+std::string find_weights(const dialects::ImagenetFlags& flags) {
+  data::SearchPath search = data_search_path();
   if (!flags.folder.empty()) search.insert(search.begin(), flags.folder);
   for (const fs::path& folder : search) {
     const fs::path file = folder / (flags.arch + ".safetensors");
@@ -145,9 +145,9 @@ std::string find_weights(const ImagenetFlags& flags) {
   return "";
 }
 
-Machine find_machine(const ImagenetFlags& flags) {
-  Machine machine;
-  machine.gpus = cuda_device_count();
+dialects::Machine find_machine(const dialects::ImagenetFlags& flags) {
+  dialects::Machine machine;
+  machine.gpus = engine::cuda_device_count();
   machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   machine.processes = place_in_job().size;
   const auto place = launched_place();
@@ -156,7 +156,7 @@ Machine find_machine(const ImagenetFlags& flags) {
     machine.world_size = number_variable("WORLD_SIZE", 1);
     machine.rank = number_variable("RANK", 0);
   }
-  machine.models = models().names();
+  machine.models = models::models().names();
   if (flags.pretrained) machine.weights = find_weights(flags);
   return machine;
 }
@@ -168,7 +168,7 @@ struct Resumed {
   fs::path run = {};     // a run directory
 };
 
-Resumed find_resumed(const ImagenetFlags& flags) {
+Resumed find_resumed(const dialects::ImagenetFlags& flags) {
   if (flags.resume.empty()) return {};
   const fs::path where = flags.resume;
   if (!fs::exists(where)) return {.missing = true};
@@ -184,20 +184,21 @@ std::string absolute(const std::string& path) {
 }
 
 // The run's own configuration with what the given flags say otherwise, whose names go to `changed`.
-RunConfig merge_into_run(const fs::path& run, RunConfig asked,
-                         const std::vector<std::string>& given, std::vector<std::string>& changed) {
-  RunConfig config = read_run_config(run);
+config::RunConfig merge_into_run(const fs::path& run, config::RunConfig asked,
+                                 const std::vector<std::string>& given,
+                                 std::vector<std::string>& changed) {
+  config::RunConfig config = engine::read_run_config(run);
   config.engine = asked.engine;  // how it was started does not bind how it goes on
   asked.data_dir = absolute(asked.data_dir);
   for (const std::string& flag : given) {
-    const std::vector<std::string> settings = settings_of_imagenet_flag(flag);
-    for (const ConfigField& field : config_fields()) {
+    const std::vector<std::string> settings = dialects::settings_of_imagenet_flag(flag);
+    for (const config::ConfigField& field : methods::config_fields()) {
       if (std::find(settings.begin(), settings.end(), field.name) == settings.end()) continue;
-      const std::string text = field_text(asked, field);
-      if (text == field_text(config, field)) continue;
-      set_field(config, field, text);
+      const std::string text = config::field_text(asked, field);
+      if (text == config::field_text(config, field)) continue;
+      config::set_field(config, field, text);
       changed.push_back(field.name);
-      if (!may_change_on_resume(field.name)) {
+      if (!runs::may_change_on_resume(field.name)) {
         throw ConfigError((flag == "DIR" ? flag : "--" + flag) +
                           " cannot change when a run is resumed: leave it out or give what " +
                           run.string() +
@@ -209,9 +210,10 @@ RunConfig merge_into_run(const fs::path& run, RunConfig asked,
   return config;
 }
 
-ImagenetProgressOptions progress_options(const ImagenetFlags& flags, const RunConfig& config,
-                                         std::vector<std::string> opening) {
-  ImagenetProgressOptions options;
+dialects::ImagenetProgressOptions progress_options(const dialects::ImagenetFlags& flags,
+                                                   const config::RunConfig& config,
+                                                   std::vector<std::string> opening) {
+  dialects::ImagenetProgressOptions options;
   options.print_freq = flags.print_freq;
   options.ranks = static_cast<int>(std::max<std::int64_t>(1, config.workers));
   options.eval_samples = config.eval_batch * options.ranks;
@@ -219,32 +221,33 @@ ImagenetProgressOptions progress_options(const ImagenetFlags& flags, const RunCo
   return options;
 }
 
-int evaluate_only(const ImagenetFlags& flags, const RunConfig& config, const Resumed& resumed,
-                  const std::vector<std::string>& opening) {
+int evaluate_only(const dialects::ImagenetFlags& flags, const config::RunConfig& config,
+                  const Resumed& resumed, const std::vector<std::string>& opening) {
   for (const std::string& line : opening) fmt::print("{}\n", line);
   OneEvaluation evaluation(config);
   if (!resumed.run.empty() || !resumed.file.empty()) {
     fmt::print("=> loading checkpoint '{}'\n", flags.resume);
     std::int64_t epoch = 0;
     if (resumed.file.empty()) {
-      const LoadedCheckpoint checkpoint = evaluation.take_latest(flags.resume);
+      const storage::LoadedCheckpoint checkpoint = evaluation.take_latest(flags.resume);
       epoch = static_cast<std::int64_t>(checkpoint.extra["engine"].value("epoch", 0.0));
     } else {
       evaluation.take_file(resumed.file);
     }
     fmt::print("=> loaded checkpoint '{}' (epoch {})\n", flags.resume, epoch);
   } else if (!config.init.empty()) {
-    for (const std::string& line : initialize_from(config.init, evaluation.model())) {
+    for (const std::string& line : engine::initialize_from(config.init, evaluation.model())) {
       fmt::print(stderr, "{}\n", line);
     }
   }
-  make_imagenet_progress(stdout, stderr, progress_options(flags, config, {}))
+  dialects::make_imagenet_progress(stdout, stderr, progress_options(flags, config, {}))
       ->evaluated(evaluation.on_test_set());
   return 0;
 }
 
 // The native command of an evaluation: `cohort eval` takes what it needs from the run.
-std::vector<std::string> native_evaluation(const ImagenetFlags& flags, const RunConfig& config) {
+std::vector<std::string> native_evaluation(const dialects::ImagenetFlags& flags,
+                                           const config::RunConfig& config) {
   const std::string what = flags.resume.empty() ? config.init : flags.resume;
   if (what.empty()) {
     throw ConfigError(
@@ -254,34 +257,34 @@ std::vector<std::string> native_evaluation(const ImagenetFlags& flags, const Run
   static const std::vector<std::string> taken = {
       "model",          "data",      "data-dir",   "device",          "eval-batch",
       "loader-threads", "test-size", "image-size", "synthetic-shape", "synthetic-classes"};
-  RunConfig shown;
-  for (const ConfigField& field : config_fields()) {
+  config::RunConfig shown;
+  for (const config::ConfigField& field : methods::config_fields()) {
     if (std::find(taken.begin(), taken.end(), field.name) == taken.end()) continue;
-    set_field(shown, field, field_text(config, field));
+    config::set_field(shown, field, config::field_text(config, field));
   }
-  std::vector<std::string> words = native_command(shown);
+  std::vector<std::string> words = dialects::native_command(shown);
   words[1] = "eval";
   words.insert(words.begin() + 2, what);
   return words;
 }
 
-void explain(const ImagenetCommand& command, const Translation& translation,
-             const RunConfig& config, const std::vector<std::string>& changed) {
-  const ImagenetFlags& flags = command.flags;
+void explain(const ImagenetCommand& command, const dialects::Translation& translation,
+             const config::RunConfig& config, const std::vector<std::string>& changed) {
+  const dialects::ImagenetFlags& flags = command.flags;
   std::vector<std::string> words;
   if (flags.evaluate) {
     words = native_evaluation(flags, config);
   } else if (!flags.resume.empty() && fs::exists(flags.resume)) {
     words = {"cohort", "train", "--resume", run_of(flags.resume).string()};
-    for (const ConfigField& field : config_fields()) {
+    for (const config::ConfigField& field : methods::config_fields()) {
       if (std::find(changed.begin(), changed.end(), field.name) == changed.end()) continue;
-      words.insert(words.end(), {"--" + field.name, field_text(config, field)});
+      words.insert(words.end(), {"--" + field.name, config::field_text(config, field)});
     }
   } else {
     std::vector<std::string> extra;
     if (!command.name.empty()) extra = {"--name", command.name};
     if (command.runs_dir != "runs") extra.insert(extra.end(), {"--runs-dir", command.runs_dir});
-    words = native_command(config, extra);
+    words = dialects::native_command(config, extra);
   }
   std::string before;
   if (const int processes = place_in_job().size; processes > 1) {
@@ -290,51 +293,51 @@ void explain(const ImagenetCommand& command, const Translation& translation,
   } else if (translation.nodes > 1) {
     before = fmt::format("WORLD_SIZE={} RANK={} ", translation.nodes, translation.node);
   }
-  fmt::print("{}{}\n", before, shell_line(words));
+  fmt::print("{}{}\n", before, dialects::shell_line(words));
 }
 
 class ImagenetObserver final : public ConsoleObserver {
  public:
-  ImagenetObserver(const ImagenetFlags& flags, const std::vector<std::string>& opening,
+  ImagenetObserver(const dialects::ImagenetFlags& flags, const std::vector<std::string>& opening,
                    bool resumed)
-      : ConsoleObserver(imagenet_flag_names()),
+      : ConsoleObserver(dialects::imagenet_flag_names()),
         flags_(flags),
         opening_(opening),
         resumed_(resumed) {}
 
  private:
-  std::unique_ptr<Progress> display(const WorkerSeat& seat) override {
+  std::unique_ptr<engine::Progress> display(const runs::WorkerSeat& seat) override {
     if (seat.totals == nullptr) return nullptr;
-    ImagenetProgressOptions options = progress_options(flags_, seat.config, opening_);
+    dialects::ImagenetProgressOptions options = progress_options(flags_, seat.config, opening_);
     if (resumed_) options.resume = flags_.resume;
-    return make_imagenet_progress(stdout, stderr, std::move(options));
+    return dialects::make_imagenet_progress(stdout, stderr, std::move(options));
   }
-  DueSteps due(Step steps_per_epoch) override {
-    return {.record = imagenet_record_when(flags_.print_freq, steps_per_epoch)};
+  engine::DueSteps due(Step steps_per_epoch) override {
+    return {.record = dialects::imagenet_record_when(flags_.print_freq, steps_per_epoch)};
   }
   bool ends_without_summary() const override { return true; }
 
-  const ImagenetFlags& flags_;
+  const dialects::ImagenetFlags& flags_;
   const std::vector<std::string>& opening_;
   bool resumed_;
 };
 
 int run_imagenet(const ImagenetCommand& command, const std::vector<std::string>& arguments) {
-  ImagenetFlags flags = command.flags;
+  dialects::ImagenetFlags flags = command.flags;
   const Resumed resumed = find_resumed(flags);
   const std::vector<std::string> given = command.given();
   if (!resumed.run.empty() && std::find(given.begin(), given.end(), "arch") == given.end()) {
-    flags.arch = read_run_config(resumed.run).model;
+    flags.arch = engine::read_run_config(resumed.run).model;
   }
-  const Translation translation = translate(flags, find_machine(flags));
+  const dialects::Translation translation = dialects::translate(flags, find_machine(flags));
   if (own_node(translation) == 0 && !flags.evaluate) {  // they are about workers and batches
     for (const std::string& line : translation.notes) fmt::print(stderr, "{}\n", line);
   }
-  std::vector<std::string> opening = imagenet_opening(flags, translation);
+  std::vector<std::string> opening = dialects::imagenet_opening(flags, translation);
   if (resumed.missing) opening.push_back("=> no checkpoint found at '" + flags.resume + "'");
 
-  RunConfig config = translation.config;
-  RunRequest request;
+  config::RunConfig config = translation.config;
+  runs::RunRequest request;
   std::vector<std::string> changed;
   if (!resumed.run.empty()) {
     config = merge_into_run(resumed.run, config, given, changed);
@@ -370,4 +373,4 @@ void add_imagenet(CLI::App& program, Invocation& invocation) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -10,7 +10,7 @@
 #include "launch/environment.h"
 #include "launch/local_processes_job.h"
 
-namespace cohort {
+namespace cohort::apps {
 
 namespace fs = std::filesystem;
 
@@ -22,7 +22,7 @@ std::optional<fs::path> run_of_job(const fs::path& runs_dir, const std::string& 
     const auto written = fs::last_write_time(entry.path() / "run.json", ignored);
     if (ignored || written < since) continue;
     try {
-      if (read_run_json(entry.path()).value("job", "") != job) continue;
+      if (engine::read_run_json(entry.path()).value("job", "") != job) continue;
     } catch (const Error&) {  // damaged, so not one to go on with
       continue;
     }
@@ -35,8 +35,8 @@ std::optional<fs::path> run_of_job(const fs::path& runs_dir, const std::string& 
 std::vector<std::string> arguments_to_resume(const std::vector<std::string>& arguments,
                                              const fs::path& folder) {
   std::vector<std::string> words = {"train", "--resume", folder.string()};
-  const std::string engine = value_in(arguments, kEngineFlag);
-  if (!engine.empty()) words.insert(words.end(), {std::string(kEngineFlag), engine});
+  const std::string engine = launch::value_in(arguments, launch::kEngineFlag);
+  if (!engine.empty()) words.insert(words.end(), {std::string(launch::kEngineFlag), engine});
   for (const char* name : {"--quiet", "--json"}) {
     if (std::find(arguments.begin(), arguments.end(), name) != arguments.end()) {
       words.emplace_back(name);
@@ -49,7 +49,7 @@ int run_with_restarts(const JobRestarts& restarts, std::vector<std::string> argu
                       const std::function<int(const std::vector<std::string>& arguments)>& run) {
   // File times may be coarser than the clock.
   const auto since = fs::file_time_type::clock::now() - std::chrono::seconds(2);
-  const std::string resumed = value_in(arguments, "--resume");
+  const std::string resumed = launch::value_in(arguments, "--resume");
   std::optional<fs::path> folder;
   if (!resumed.empty()) folder = resumed;
   for (int restart = 1;; ++restart) {
@@ -66,4 +66,4 @@ int run_with_restarts(const JobRestarts& restarts, std::vector<std::string> argu
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::apps {
 
 struct JobRestarts {
   int most = 0;
@@ -35,4 +35,4 @@ std::vector<std::string> arguments_to_resume(const std::vector<std::string>& arg
 int run_with_restarts(const JobRestarts& restarts, std::vector<std::string> arguments,
                       const std::function<int(const std::vector<std::string>& arguments)>& run);
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -25,7 +25,7 @@
 #include "network/identity.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 volatile std::sig_atomic_t stops = 0;
@@ -45,7 +45,7 @@ void watch_launch_signals() {
 constexpr const char* kNoRestarts = "--restarts is for train, which can go on where it stood";
 
 struct Flags {
-  LaunchRequest request;
+  launch::LaunchRequest request;
   int servers = 0;
   std::string state_dir;
   std::optional<int> restarts;
@@ -87,88 +87,91 @@ std::string hosts_advice(const Flags& flags) {
          count + " --rank 0`";
 }
 
-LocalControl local_control() {
+launch::LocalControl local_control() {
   return {.errors = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); },
           .stops = [] { return static_cast<int>(stops); },
-          .environment = environment_for_children(::environ)};
+          .environment = launch::environment_for_children(::environ)};
 }
 
-int dry_run(const std::vector<LocalProcess>& processes) {
-  for (const LocalProcess& process : processes) std::printf("%s\n", quoted(process).c_str());
+int dry_run(const std::vector<launch::LocalProcess>& processes) {
+  for (const launch::LocalProcess& process : processes)
+    std::printf("%s\n", launch::quoted(process).c_str());
   return 0;
 }
 
 // The settings that a train command takes over, before its flags.
-RunConfig base_settings(const std::vector<std::string>& arguments) {
-  if (const std::string run = value_in(arguments, "--resume"); !run.empty()) {
-    return read_run_config(run);
+config::RunConfig base_settings(const std::vector<std::string>& arguments) {
+  if (const std::string run = launch::value_in(arguments, "--resume"); !run.empty()) {
+    return engine::read_run_config(run);
   }
-  const std::string file = value_in(arguments, "--config");
-  RunConfig config;
-  if (!file.empty()) merge_json(config, read_text_file(file, 1 << 20), file);
+  const std::string file = launch::value_in(arguments, "--config");
+  config::RunConfig config;
+  if (!file.empty()) methods::merge_json(config, storage::read_text_file(file, 1 << 20), file);
   return config;
 }
 
 // What it asks for: by flag, or in those settings.
 std::string method_in(const std::vector<std::string>& arguments) {
-  const std::string method = value_in(arguments, "--method");
+  const std::string method = launch::value_in(arguments, "--method");
   return method.empty() ? base_settings(arguments).method : method;
 }
 
 std::int64_t workers_in(const std::vector<std::string>& arguments) {
-  const std::string workers = value_in(arguments, "--workers");
+  const std::string workers = launch::value_in(arguments, "--workers");
   return workers.empty() ? base_settings(arguments).workers : std::atoll(workers.c_str());
 }
 
-bool trains(const LaunchRequest& request) {
+bool trains(const launch::LaunchRequest& request) {
   return !request.arguments.empty() && request.arguments.front() == "train";
 }
 
 // Runs a job that ends with the first process that is lost: once, and as often again as --restarts
 // says. `job` is its name, unless it names itself; `run` starts the request that it is given.
 int run_restarted(const Flags& flags, const std::string& job,
-                  const std::function<int(const LaunchRequest&)>& run) {
-  const std::string runs = value_in(flags.request.arguments, "--runs-dir");
-  const std::string own_name = value_in(flags.request.arguments, "--job");
-  const JobRestarts restarts{.most = flags.dry_run ? 0 : flags.restarts.value_or(0),
-                             .runs_dir = runs.empty() ? "runs" : runs,
-                             .job = to_text(job_id_of(own_name.empty() ? job : own_name)),
-                             .stopped = [] { return stops > 0; },
-                             .say = local_control().errors};
+                  const std::function<int(const launch::LaunchRequest&)>& run) {
+  const std::string runs = launch::value_in(flags.request.arguments, "--runs-dir");
+  const std::string own_name = launch::value_in(flags.request.arguments, "--job");
+  const JobRestarts restarts{
+      .most = flags.dry_run ? 0 : flags.restarts.value_or(0),
+      .runs_dir = runs.empty() ? "runs" : runs,
+      .job = network::to_text(network::job_id_of(own_name.empty() ? job : own_name)),
+      .stopped = [] { return stops > 0; },
+      .say = local_control().errors};
   return run_with_restarts(restarts, flags.request.arguments,
                            [&](const std::vector<std::string>& arguments) {
-                             LaunchRequest request = flags.request;
+                             launch::LaunchRequest request = flags.request;
                              request.arguments = arguments;
                              return run(request);
                            });
 }
 
 int run_local(const Flags& flags) {
-  LocalSurvival survival;
-  survival.go_on =
-      trains(flags.request) && traits_of(method_in(flags.request.arguments)).survives_losses;
+  launch::LocalSurvival survival;
+  survival.go_on = trains(flags.request) &&
+                   methods::traits_of(method_in(flags.request.arguments)).survives_losses;
   // A process with several workers is gone on without.
   const std::int64_t workers = workers_in(flags.request.arguments);
-  survival.restarts =
-      workers == 0 || workers == flags.request.processes ? flags.restarts.value_or(kRestarts) : 0;
-  const std::string name = to_text(random_job_id());
-  const auto run = [&](const LaunchRequest& request) {
-    const std::vector<LocalProcess> job = local_job({.processes = request.processes,
-                                                     .program = request.program,
-                                                     .arguments = request.arguments,
-                                                     .job = name});
+  survival.restarts = workers == 0 || workers == flags.request.processes
+                          ? flags.restarts.value_or(launch::kRestarts)
+                          : 0;
+  const std::string name = network::to_text(network::random_job_id());
+  const auto run = [&](const launch::LaunchRequest& request) {
+    const std::vector<launch::LocalProcess> job = launch::local_job({.processes = request.processes,
+                                                                     .program = request.program,
+                                                                     .arguments = request.arguments,
+                                                                     .job = name});
     if (flags.dry_run) return dry_run(job);
     watch_launch_signals();
-    return run_local_job(job, local_control(), survival);
+    return launch::run_local_job(job, local_control(), survival);
   };
   return survival.go_on ? run(flags.request) : run_restarted(flags, name, run);
 }
 
 int run_by_launcher(const Flags& flags) {
   // mpirun and srun pass it on.
-  if (flags.restarts) ::setenv("COHORT_JOB", to_text(random_job_id()).c_str(), 0);
-  const char* const job = own_variable("COHORT_JOB");
-  return run_restarted(flags, job != nullptr ? job : "", [&](const LaunchRequest& request) {
+  if (flags.restarts) ::setenv("COHORT_JOB", network::to_text(network::random_job_id()).c_str(), 0);
+  const char* const job = launch::own_variable("COHORT_JOB");
+  return run_restarted(flags, job != nullptr ? job : "", [&](const launch::LaunchRequest& request) {
     return run_with_launcher(request, flags.dry_run);
   });
 }
@@ -189,50 +192,50 @@ std::vector<std::string> serve_best_arguments(const std::vector<std::string>& tr
 }
 
 int run_servers(const Flags& flags) {
-  LocalServersRequest request{.servers = flags.servers,
-                              .workers = flags.request.processes,
-                              .program = flags.request.program,
-                              .arguments = flags.request.arguments,
-                              .state_dir = flags.state_dir,
-                              .restarts = flags.restarts.value_or(kRestarts)};
+  launch::LocalServersRequest request{.servers = flags.servers,
+                                      .workers = flags.request.processes,
+                                      .program = flags.request.program,
+                                      .arguments = flags.request.arguments,
+                                      .state_dir = flags.state_dir,
+                                      .restarts = flags.restarts.value_or(launch::kRestarts)};
   const std::string method = method_in(request.arguments);
-  if (traits_of(method).servers == MethodTraits::Servers::kBestModel) {
+  if (methods::traits_of(method).servers == methods::MethodTraits::Servers::kBestModel) {
     if (flags.servers != 1) {
       throw ConfigError("--method " + method +
                         " has one server, which keeps the best model: --servers 1");
     }
     request.server_arguments = serve_best_arguments(request.arguments);
   }
-  if (flags.dry_run) return dry_run(local_servers_job(request, "JOB_FOLDER").processes);
+  if (flags.dry_run) return dry_run(launch::local_servers_job(request, "JOB_FOLDER").processes);
   watch_launch_signals();
-  return run_local_servers(request, local_control());
+  return launch::run_local_servers(request, local_control());
 }
 
 }  // namespace
 
-int run_with_launcher(const LaunchRequest& request, bool dry_run) {
-  const LaunchHost host = this_host(own_variable, ::environ);
-  const LaunchCommand command = launch_command(request, host);
+int run_with_launcher(const launch::LaunchRequest& request, bool dry_run) {
+  const launch::LaunchHost host = launch::this_host(launch::own_variable, ::environ);
+  const launch::LaunchCommand command = launch::launch_command(request, host);
   if (dry_run) {
-    std::printf("%s\n", quoted(command.arguments).c_str());
+    std::printf("%s\n", launch::quoted(command.arguments).c_str());
     return 0;
   }
   watch_launch_signals();
-  LauncherOutput output([](std::string_view text) {
+  launch::LauncherOutput output([](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stderr);  // unbuffered: it goes on at once
   });
-  const int status =
-      supervise(command.arguments, {.errors = [&](std::string_view text) { output.read(text); },
-                                    .stops = [] { return static_cast<int>(stops); }});
+  const int status = launch::supervise(command.arguments,
+                                       {.errors = [&](std::string_view text) { output.read(text); },
+                                        .stops = [] { return static_cast<int>(stops); }});
   output.finish();
-  const int result = launch_status(status, stops);
+  const int result = launch::launch_status(status, stops);
   if (result != 1) return result;
-  const std::string why = explain_launch_failure(output.kept_back(), request);
+  const std::string why = launch::explain_launch_failure(output.kept_back(), request);
   if (!why.empty()) {
     std::fprintf(stderr, "cohort: %s\n", why.c_str());
     return result;
   }
-  const std::string rest = without_noise(output.kept_back());
+  const std::string rest = launch::without_noise(output.kept_back());
   std::fwrite(rest.data(), 1, rest.size(), stderr);
   if (!rest.empty() || status != 1) {  // the program explains its own failures and ends with 1
     std::fprintf(stderr, "cohort: %s ended with status %d\n", command.launcher.c_str(), status);
@@ -282,7 +285,7 @@ void mark_launched_command(const CLI::App& program, std::vector<std::string>& wo
 namespace {
 
 int run_launch(const Flags& flags) {
-  const std::string named = value_in(flags.request.arguments, "--engine");
+  const std::string named = launch::value_in(flags.request.arguments, "--engine");
   const bool tcp = (named.empty() ? flags.request.engine : named) == "tcp";
   if (flags.restarts && !trains(flags.request)) throw ConfigError(kNoRestarts);
   if (!tcp && flags.servers == 0) return run_by_launcher(flags);
@@ -296,7 +299,7 @@ void add_launch(CLI::App& program, Invocation& invocation) {
   CLI::App* command =
       program.add_subcommand("launch", "Run a command in many processes, on many hosts");
   const auto flags = std::make_shared<Flags>();
-  LaunchRequest& request = flags->request;
+  launch::LaunchRequest& request = flags->request;
   command->add_option("-n", request.processes, "processes in all; with --servers: workers")
       ->required();
   command
@@ -334,4 +337,4 @@ void add_launch(CLI::App& program, Invocation& invocation) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -17,7 +17,7 @@
 #include "topology/registry.h"
 #include "transport/registry.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct Section {
@@ -34,13 +34,13 @@ Section section(std::string name, const AnyRegistry& registry) {
   return result;
 }
 
-nlohmann::json describe(const ConfigField& field) {
-  const SettingValue usual = default_of(field);
+nlohmann::json describe(const config::ConfigField& field) {
+  const config::SettingValue usual = config::default_of(field);
   nlohmann::json entry = {{"name", field.name},
                           {"description", field.help},
                           {"group", field.group},
-                          {"default", field_text(RunConfig{}, field)},
-                          {"methods", methods_with(field.name)}};
+                          {"default", config::field_text(config::RunConfig{}, field)},
+                          {"methods", methods::methods_with(field.name)}};
   const bool flag = std::holds_alternative<bool>(usual);
   if (flag || std::holds_alternative<std::string>(usual)) {
     entry["choices"] = flag ? std::vector<std::string>{"true", "false"} : field.choices;
@@ -55,21 +55,22 @@ nlohmann::json describe(const ConfigField& field) {
 // Of all methods; `methods` are those that use a setting, none where all do.
 Section settings_section() {
   Section result{"settings", {}};
-  for (const ConfigField& field : config_fields()) result.entries.push_back(describe(field));
+  for (const config::ConfigField& field : methods::config_fields())
+    result.entries.push_back(describe(field));
   return result;
 }
 
 std::vector<Section> all_sections() {
-  return {section("models", models()),
-          section("data", data_sets()),
-          section("methods", methods()),
-          section("optimizers", optimizers()),
-          section("schedules", schedules()),
-          section("compressors", compressors()),
-          section("topologies", topologies()),
-          section("collectives", collectives()),
-          section("transports", transports()),
-          section("engines", engines()),
+  return {section("models", models::models()),
+          section("data", data::data_sets()),
+          section("methods", methods::methods()),
+          section("optimizers", optimizers::optimizers()),
+          section("schedules", schedules::schedules()),
+          section("compressors", compressors::compressors()),
+          section("topologies", topology::topologies()),
+          section("collectives", collectives::collectives()),
+          section("transports", transport::transports()),
+          section("engines", launch::engines()),
           settings_section()};
 }
 
@@ -117,4 +118,4 @@ void add_list(CLI::App& program, Invocation&) {
   command->callback([flags] { run_list(flags->kind, flags->json); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

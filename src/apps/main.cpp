@@ -20,7 +20,7 @@
 #include "launch/mpi_job.h"
 #endif
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 constexpr int kFailed = 1;
@@ -38,7 +38,7 @@ int run(int argc, char** argv) {
                    "cohort");
   program.formatter(make_help_formatter());  // before the commands, which take it over
   program.require_subcommand(1);
-  program.set_version_flag("--version", version_text());
+  program.set_version_flag("--version", engine::version_text());
   program.footer("Each command has its own --help. Start with: cohort train");
   Invocation invocation{.arguments = {argv, argv + argc}};
   add_train(program, invocation);
@@ -85,7 +85,8 @@ int run(int argc, char** argv) {
   } catch (const ConfigError& error) {
     throw ConfigError(in_own_flags(error.what(), program));
   } catch (const std::exception& error) {
-    if (const auto text = out_of_memory_text(error)) throw RunError(in_own_flags(*text, program));
+    if (const auto text = runs::out_of_memory_text(error))
+      throw RunError(in_own_flags(*text, program));
     if (dynamic_cast<const RunError*>(&error) == nullptr) throw;
     throw RunError(in_own_flags(error.what(), program));
   }
@@ -96,13 +97,13 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::apps
 
 namespace {
 
 int guarded_run(int argc, char** argv) {
   try {
-    return cohort::run(argc, argv);
+    return cohort::apps::run(argc, argv);
   } catch (const cohort::ConfigError& error) {
     std::fprintf(stderr, "cohort: %s\n", error.what());
     return cohort::kExitBadUsage;
@@ -114,17 +115,17 @@ int guarded_run(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cohort: %s\n", error.what());
   }
-  return cohort::kFailed;
+  return cohort::apps::kFailed;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  cohort::open_standard_streams();
-  cohort::keep_freed_memory();
+  cohort::apps::open_standard_streams();
+  cohort::engine::keep_freed_memory();
   const int status = guarded_run(argc, argv);
 #ifdef COHORT_WITH_MPI
-  cohort::end_if_mpi_is_unfinished(status);
+  cohort::launch::end_if_mpi_is_unfinished(status);
 #endif
   return status;
 }

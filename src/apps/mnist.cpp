@@ -16,7 +16,7 @@
 #include "dialects/native_command.h"
 #include "launch/job_environment.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 constexpr const char* kMnistExample =
@@ -37,7 +37,7 @@ struct MnistCommand {
     add_network(app);
   }
 
-  MnistFlags flags;
+  dialects::MnistFlags flags;
   CLI::Option* data_dir = nullptr;
   std::string logs_path = "/tmp/mnist/1";
   std::string name;
@@ -119,36 +119,39 @@ std::string counted_workers(int workers) {
   return workers == 1 ? "1 worker" : fmt::format("{} workers", workers);
 }
 
-ServeRequest serve_request(const MnistCommand& command, const MnistTranslation& translation) {
+ServeRequest serve_request(const MnistCommand& command,
+                           const dialects::MnistTranslation& translation) {
   ServeRequest request;
-  request.listen = parse_address(translation.servers[static_cast<std::size_t>(translation.index)]);
+  request.listen =
+      network::parse_address(translation.servers[static_cast<std::size_t>(translation.index)]);
   request.index = translation.index;
   request.workers = translation.workers;
-  request.job = find_job_name(translation.config.job);
+  request.job = launch::find_job_name(translation.config.job);
   request.state_dir = command.state_dir;
-  request.flag_names = mnist_flag_names();
-  request.told =
-      told_settings(command.app(), translation.config, request.flag_names, mnist_server_settings());
+  request.flag_names = dialects::mnist_flag_names();
+  request.told = told_settings(command.app(), translation.config, request.flag_names,
+                               dialects::mnist_server_settings());
   request.idle_exit = std::chrono::milliseconds(static_cast<std::int64_t>(command.idle_exit * 1e3));
   return request;
 }
 
-void explain(const MnistCommand& command, const MnistTranslation& translation) {
+void explain(const MnistCommand& command, const dialects::MnistTranslation& translation) {
   std::vector<std::string> words;
-  if (translation.role == MnistRole::kServer) {
+  if (translation.role == dialects::MnistRole::kServer) {
     words = serve_command(serve_request(command, translation), translation.config);
   } else {
     std::vector<std::string> extra = {"--runs-dir", command.logs_path};
     if (!command.name.empty()) extra.insert(extra.end(), {"--name", command.name});
-    words = native_command(translation.config, extra);
+    words = dialects::native_command(translation.config, extra);
   }
-  fmt::print("{}\n", shell_line(words));
+  fmt::print("{}\n", dialects::shell_line(words));
 }
 
-int serve(const MnistCommand& command, const MnistTranslation& translation) {
+int serve(const MnistCommand& command, const dialects::MnistTranslation& translation) {
   ServeRequest request = serve_request(command, translation);
-  const RunConfig& config = translation.config;
-  request.credentials = find_credentials(config.token_file, config.tls_dir, config.insecure);
+  const config::RunConfig& config = translation.config;
+  request.credentials =
+      launch::find_credentials(config.token_file, config.tls_dir, config.insecure);
   fmt::print(stderr, "ps {} of {} at {}: waiting for {}\n", translation.index,
              translation.servers.size(), request.listen.text(),
              counted_workers(translation.workers));
@@ -157,16 +160,16 @@ int serve(const MnistCommand& command, const MnistTranslation& translation) {
 
 class MnistObserver final : public ConsoleObserver {
  public:
-  MnistObserver() : ConsoleObserver(mnist_flag_names()) {}
+  MnistObserver() : ConsoleObserver(dialects::mnist_flag_names()) {}
 
  private:
-  std::unique_ptr<Progress> display(const WorkerSeat& seat) override {
+  std::unique_ptr<engine::Progress> display(const runs::WorkerSeat& seat) override {
     if (seat.totals == nullptr) return nullptr;
-    return make_mnist_progress(stdout, stderr,
-                               [this] { return seconds_between(began_, Clock::now()); });
+    return dialects::make_mnist_progress(stdout, stderr,
+                                         [this] { return seconds_between(began_, Clock::now()); });
   }
-  DueSteps due(Step steps_per_epoch) override {
-    return {.record = mnist_record_when(steps_per_epoch)};
+  engine::DueSteps due(Step steps_per_epoch) override {
+    return {.record = dialects::mnist_record_when(steps_per_epoch)};
   }
   bool ends_without_summary() const override { return true; }
 
@@ -174,16 +177,16 @@ class MnistObserver final : public ConsoleObserver {
 };
 
 int run_mnist(const MnistCommand& command, const std::vector<std::string>& arguments) {
-  MnistFlags flags = command.flags;
+  dialects::MnistFlags flags = command.flags;
   if (command.data_dir->empty()) flags.data_dir = default_data_dir(flags.data_dir);
-  const MnistTranslation translation = translate(flags, variable("TF_CONFIG"));
+  const dialects::MnistTranslation translation = dialects::translate(flags, variable("TF_CONFIG"));
   for (const std::string& line : translation.notes) fmt::print(stderr, "{}\n", line);
   if (command.explain) {
     explain(command, translation);
     return 0;
   }
-  if (translation.role == MnistRole::kServer) return serve(command, translation);
-  RunRequest request;
+  if (translation.role == dialects::MnistRole::kServer) return serve(command, translation);
+  runs::RunRequest request;
   request.runs_dir = command.logs_path;
   request.name = command.name;
   request.wait_for_others = false;
@@ -202,4 +205,4 @@ void add_mnist(CLI::App& program, Invocation& invocation) {
       [parsed, &invocation] { invocation.exit_status = run_mnist(*parsed, invocation.arguments); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -7,10 +7,10 @@
 #include "engine/assemble.h"
 #include "engine/checkpointing.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
-RunConfig alone(RunConfig config) {
+config::RunConfig alone(config::RunConfig config) {
   config.augment = "none";
   config.method = "local";
   config.workers = 0;
@@ -19,29 +19,30 @@ RunConfig alone(RunConfig config) {
 
 }  // namespace
 
-OneEvaluation::OneEvaluation(RunConfig config)
+OneEvaluation::OneEvaluation(config::RunConfig config)
     : config_(alone(std::move(config))),
       data_(open_announced_data(config_)),
-      model_(build_model(config_, *data_->test)) {
-  set_compute_threads(config_, *model_);
-  replica_ = std::make_unique<Replica>(
-      *model_, replica_options(config_, *model_, worker_device(config_, {})));
+      model_(engine::build_model(config_, *data_->test)) {
+  engine::set_compute_threads(config_, *model_);
+  replica_ = std::make_unique<methods::Replica>(
+      *model_, engine::replica_options(config_, *model_, engine::worker_device(config_, {})));
 }
 
-LoadedCheckpoint OneEvaluation::take_latest(const std::filesystem::path& where) {
-  LoadedCheckpoint checkpoint = choose_checkpoint(where, "latest");
-  restore_model(checkpoint.model, checkpoint.folder.string(), *replica_);
+storage::LoadedCheckpoint OneEvaluation::take_latest(const std::filesystem::path& where) {
+  storage::LoadedCheckpoint checkpoint = choose_checkpoint(where, "latest");
+  engine::restore_model(checkpoint.model, checkpoint.folder.string(), *replica_);
   return checkpoint;
 }
 
 void OneEvaluation::take_file(const std::filesystem::path& file) {
-  restore_model(SafetensorsFile::open(file), file.string(), *replica_);
+  engine::restore_model(storage::SafetensorsFile::open(file), file.string(), *replica_);
 }
 
-EvaluationRecord OneEvaluation::on_test_set() {
-  const EvaluatorOptions options = evaluator_options(config_, *model_, worker_device(config_, {}));
-  const Evaluation result = evaluate(*model_, *data_->test, options);
-  EvaluationRecord record;
+metrics::EvaluationRecord OneEvaluation::on_test_set() {
+  const engine::EvaluatorOptions options =
+      engine::evaluator_options(config_, *model_, engine::worker_device(config_, {}));
+  const engine::Evaluation result = engine::evaluate(*model_, *data_->test, options);
+  metrics::EvaluationRecord record;
   record.split = "test";
   record.loss = result.loss;
   record.top1 = result.top1;
@@ -51,4 +52,4 @@ EvaluationRecord OneEvaluation::on_test_set() {
   return record;
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

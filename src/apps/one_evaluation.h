@@ -11,26 +11,26 @@
 #include "models/model.h"
 #include "storage/checkpoint.h"
 
-namespace cohort {
+namespace cohort::apps {
 
 class OneEvaluation {
  public:
   // Opens and announces the data, and makes the model, with random weights. The configuration is
   // that of a run, of which augmentation, method and workers do not count here.
-  explicit OneEvaluation(RunConfig config);
+  explicit OneEvaluation(config::RunConfig config);
 
-  Model& model() { return *model_; }
+  models::Model& model() { return *model_; }
   // Take trained weights: of a run, or one of its checkpoints, the latest; or of a file.
-  LoadedCheckpoint take_latest(const std::filesystem::path& where);
+  storage::LoadedCheckpoint take_latest(const std::filesystem::path& where);
   void take_file(const std::filesystem::path& file);
 
-  EvaluationRecord on_test_set();
+  metrics::EvaluationRecord on_test_set();
 
  private:
-  RunConfig config_;
-  std::unique_ptr<DataSplits> data_;
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<Replica> replica_;
+  config::RunConfig config_;
+  std::unique_ptr<data::DataSplits> data_;
+  std::unique_ptr<models::Model> model_;
+  std::unique_ptr<methods::Replica> replica_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -9,13 +9,13 @@
 #include "report/measures.h"
 #include "report/picture.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct PlotFlags {
   std::vector<std::string> runs;
   std::vector<std::string> outputs = {"curves.svg"};
-  CurveOptions curves;
+  report::CurveOptions curves;
   std::vector<std::string> y;  // as asked for; empty: what suits the runs
   std::string x;               // likewise
   std::string by;              // likewise
@@ -27,26 +27,27 @@ struct PlotFlags {
 
 // All that can be wrong with the flags, before any file is read.
 void check_flags(const PlotFlags& flags) {
-  if (!flags.x.empty()) find_course(flags.x);
-  for (const std::string& name : flags.y) find_measure(name);
+  if (!flags.x.empty()) report::find_course(flags.x);
+  for (const std::string& name : flags.y) report::find_measure(name);
   const std::vector<std::string> ways = {"run", "worker"};
   if (!flags.by.empty() && std::find(ways.begin(), ways.end(), flags.by) == ways.end()) {
     throw ConfigError(unknown_name("--by", flags.by, ways));
   }
-  for (const std::string& path : flags.outputs) check_picture_path(path);
+  for (const std::string& path : flags.outputs) report::check_picture_path(path);
 }
 
 // What was asked for; and for the rest, of one run whose dumped models have scores, these by
 // worker.
-CurveOptions options_for(const std::vector<RunRecords>& runs, const PlotFlags& flags) {
-  CurveOptions options = flags.curves;
+report::CurveOptions options_for(const std::vector<report::RunRecords>& runs,
+                                 const PlotFlags& flags) {
+  report::CurveOptions options = flags.curves;
   const bool asks_for_dumps = std::all_of(flags.y.begin(), flags.y.end(), [](const auto& name) {
-    return find_measure(name).is_of_dumps();
+    return report::find_measure(name).is_of_dumps();
   });
   const bool of_dumps =
       runs.size() == 1 && !runs.front().dumps.empty() && asks_for_dumps && flags.by != "run";
   if (of_dumps) {
-    const CurveOptions usual = dump_curve_options();
+    const report::CurveOptions usual = report::dump_curve_options();
     options.y = usual.y;
     options.x = usual.x;
     options.by = usual.by;
@@ -54,21 +55,22 @@ CurveOptions options_for(const std::vector<RunRecords>& runs, const PlotFlags& f
   }
   if (!flags.y.empty()) options.y = flags.y;
   if (!flags.x.empty()) options.x = flags.x;
-  if (!flags.by.empty()) options.by = flags.by == "worker" ? CurvesBy::kWorker : CurvesBy::kRun;
+  if (!flags.by.empty())
+    options.by = flags.by == "worker" ? report::CurvesBy::kWorker : report::CurvesBy::kRun;
   return options;
 }
 
 void run_plot(const PlotFlags& flags) {
   check_flags(flags);
-  std::vector<RunRecords> runs;
-  for (const auto& folder : jobs_among({flags.runs.begin(), flags.runs.end()})) {
-    runs.push_back(read_run(folder));
+  std::vector<report::RunRecords> runs;
+  for (const auto& folder : report::jobs_among({flags.runs.begin(), flags.runs.end()})) {
+    runs.push_back(report::read_run(folder));
   }
-  const CurveOptions options = options_for(runs, flags);
-  const LearningCurves curves = learning_curves(runs, options);
+  const report::CurveOptions options = options_for(runs, flags);
+  const report::LearningCurves curves = report::learning_curves(runs, options);
   for (const std::string& note : curves.notes) fmt::print(stderr, "note: {}\n", note);
   for (const std::string& path : flags.outputs) {
-    write_picture(curves.figure, path, flags.scale);
+    report::write_picture(curves.figure, path, flags.scale);
     fmt::print("{}: {} of {}\n", path, join(options.y, ", "),
                runs.size() == 1 ? flags.runs.front() : fmt::format("{} runs", runs.size()));
   }
@@ -80,7 +82,7 @@ void add_plot(CLI::App& program, Invocation&) {
   CLI::App* command =
       program.add_subcommand("plot", "Draw the curves of one or more runs (SVG, PNG)");
   auto flags = std::make_shared<PlotFlags>();
-  CurveOptions& curves = flags->curves;
+  report::CurveOptions& curves = flags->curves;
   command->add_option("runs", flags->runs, "run directories, also of runs under way")->required();
   // Each takes one value: what follows may be a run.
   command
@@ -92,10 +94,11 @@ void add_plot(CLI::App& program, Invocation&) {
       ->add_option("--y", flags->y,
                    "what to draw, a panel each, separated by commas [train-loss,test-top1; of one "
                    "run with evaluated dumps dump-loss,dump-top1]: " +
-                       measure_names())
+                       report::measure_names())
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_option("--x", flags->x, "against what [epoch; of dumps seconds]: " + course_names());
+  command->add_option("--x", flags->x,
+                      "against what [epoch; of dumps seconds]: " + report::course_names());
   command->add_option("--by", flags->by,
                       "one curve for each run, or for each worker and the server [run; of one "
                       "run's dumps worker]: run, worker");
@@ -110,9 +113,9 @@ void add_plot(CLI::App& program, Invocation&) {
                            ->add_option("--width", flags->width,
                                         "of the picture, in units of "
                                         "1/96 inch [enough for the panels]")
-                           ->check(CLI::Range(kLeastSide, 10000.0));
+                           ->check(CLI::Range(report::kLeastSide, 10000.0));
   CLI::Option* height = command->add_option("--height", flags->height, "likewise")
-                            ->check(CLI::Range(kLeastSide, 10000.0));
+                            ->check(CLI::Range(report::kLeastSide, 10000.0));
   command->add_option("--scale", flags->scale, "pixels of a PNG for each unit of its width")
       ->check(CLI::Range(0.25, 8.0))
       ->capture_default_str();
@@ -130,4 +133,4 @@ void add_plot(CLI::App& program, Invocation&) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -8,20 +8,20 @@
 #include "report/report_file.h"
 #include "report/run_report.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct ReportFlags {
   std::vector<std::string> runs;
   std::vector<std::string> outputs = {"report.pdf"};
-  ReportOptions options;
+  report::ReportOptions options;
   std::string title;
 };
 
 // The summary for the terminal, each column as wide as it must be.
-void print_table(const Table& table) {
+void print_table(const report::Table& table) {
   std::vector<std::size_t> widths;
-  for (const TableColumn& column : table.columns) widths.push_back(column.title.size());
+  for (const report::TableColumn& column : table.columns) widths.push_back(column.title.size());
   for (const auto& row : table.rows) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
@@ -40,18 +40,18 @@ void print_table(const Table& table) {
 }
 
 void run_report(const ReportFlags& flags) {
-  for (const std::string& path : flags.outputs) check_report_path(path);
-  std::vector<RunRecords> runs;
-  for (const std::filesystem::path& folder : expanded_runs(flags.runs)) {
-    runs.push_back(read_run(folder));
+  for (const std::string& path : flags.outputs) report::check_report_path(path);
+  std::vector<report::RunRecords> runs;
+  for (const std::filesystem::path& folder : report::expanded_runs(flags.runs)) {
+    runs.push_back(report::read_run(folder));
   }
-  ReportOptions options = flags.options;
+  report::ReportOptions options = flags.options;
   options.created = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
-  const Report report = make_report(runs, options);
+  const report::Report report = report::make_report(runs, options);
   for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", note);
   print_table(report.summary);
   for (const std::string& path : flags.outputs) {
-    write_report(report, path);
+    report::write_report(report, path);
     fmt::print("{}: {}\n", path, runs.size() == 1 ? "1 run" : fmt::format("{} runs", runs.size()));
   }
 }
@@ -85,4 +85,4 @@ void add_report(CLI::App& program, Invocation&) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

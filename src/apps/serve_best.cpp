@@ -19,7 +19,7 @@
 #include "runs/swamp_host.h"
 #include "storage/worker_folder.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 constexpr const char* kServeBestExample =
@@ -62,32 +62,35 @@ struct ServeBestCommand {
 };
 
 // Where accepted models are dumped; a server that is started again goes on there.
-RunDirectory open_server_run(const ServeBestCommand& command, const RunConfig& config,
-                             const std::vector<std::string>& arguments) {
-  const std::string name = command.name.empty() ? "" : server_folder(command.name).string();
+engine::RunDirectory open_server_run(const ServeBestCommand& command,
+                                     const config::RunConfig& config,
+                                     const std::vector<std::string>& arguments) {
+  const std::string name =
+      command.name.empty() ? "" : storage::server_folder(command.name).string();
   const std::filesystem::path path = std::filesystem::path(command.runs_dir) / name;
   if (!name.empty() && std::filesystem::exists(path / "run.json") && !command.state_dir.empty()) {
-    return RunDirectory::open(path);
+    return engine::RunDirectory::open(path);
   }
-  return RunDirectory::create(command.runs_dir, name, kUnnamedServer,
-                              {{"config", to_json(config)},
-                               {"unused", unused_settings(config)},
-                               {"job", job_identity(config)},
-                               {"command", arguments},
-                               {"resumed_by", nlohmann::json::array()},
-                               {"host", describe_host()}});
+  return engine::RunDirectory::create(command.runs_dir, name, storage::kUnnamedServer,
+                                      {{"config", methods::to_json(config)},
+                                       {"unused", methods::unused_settings(config)},
+                                       {"job", runs::job_identity(config)},
+                                       {"command", arguments},
+                                       {"resumed_by", nlohmann::json::array()},
+                                       {"host", runs::describe_host()}});
 }
 
 // Until the last model that a server before this one dumped.
 double seconds_so_far(const std::filesystem::path& run) {
   std::int64_t seconds = 0;
-  for (const FoundDump& dump : find_dumps(run).dumps) seconds = std::max(seconds, dump.name.second);
+  for (const storage::FoundDump& dump : storage::find_dumps(run).dumps)
+    seconds = std::max(seconds, dump.name.second);
   return static_cast<double>(seconds);
 }
 
 // What decides how models are judged, so that the workers must have it, too.
-nlohmann::json settings_of_judging(const RunConfig& config) {
-  const nlohmann::json all = to_json(config);
+nlohmann::json settings_of_judging(const config::RunConfig& config) {
+  const nlohmann::json all = methods::to_json(config);
   nlohmann::json told = nlohmann::json::object();
   for (const char* name :
        {"model", "depth", "widen", "growth", "data", "image-size", "synthetic-shape",
@@ -100,38 +103,39 @@ nlohmann::json settings_of_judging(const RunConfig& config) {
 }
 
 int serve_best(const ServeBestCommand& command, const std::vector<std::string>& arguments) {
-  RunConfig config = command.flags.resolve();
-  if (traits_of(config.method).servers != MethodTraits::Servers::kBestModel) {
+  config::RunConfig config = command.flags.resolve();
+  if (methods::traits_of(config.method).servers != methods::MethodTraits::Servers::kBestModel) {
     throw ConfigError("cohort serve-best serves --method swamp: give it the workers' flags");
   }
-  check_config(config);
-  check_names(config);
-  std::optional<RunDirectory> run;
-  std::unique_ptr<DumpWriter> dumps;
+  methods::check_config(config);
+  runs::check_names(config);
+  std::optional<engine::RunDirectory> run;
+  std::unique_ptr<storage::DumpWriter> dumps;
   double earlier = 0;
   if (config.dump_every > 0) {
     run.emplace(open_server_run(command, config, arguments));
     earlier = seconds_so_far(run->path());
-    DumpWriterOptions options;
-    options.root = run->path() / kDumpFolder;
+    storage::DumpWriterOptions options;
+    options.root = run->path() / storage::kDumpFolder;
     options.earlier_seconds = earlier;
     options.keep = config.keep_dumps;
     options.drop_when_slow = config.dump_drop;
     options.note = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
-    dumps = std::make_unique<DumpWriter>(std::move(options));
+    dumps = std::make_unique<storage::DumpWriter>(std::move(options));
   }
-  SwampHostOptions options;
+  runs::SwampHostOptions options;
   options.config = config;
   options.data_search = data_search_path();
   options.dumps = dumps.get();
   options.earlier_seconds = earlier;
   if (run) options.metrics = &run->metrics();
-  SwampServerOptions& server = options.server;
-  server.listener.address = parse_address(command.listen);
-  server.listener.self = {job_id_of(find_job_name(config.job)), Role::kServer, 0};
+  swamp::SwampServerOptions& server = options.server;
+  server.listener.address = network::parse_address(command.listen);
+  server.listener.self = {network::job_id_of(launch::find_job_name(config.job)),
+                          network::Role::kServer, 0};
   server.listener.credentials =
-      find_credentials(config.token_file, config.tls_dir, config.insecure);
-  server.listener.runtime_folder = runtime_folder();
+      launch::find_credentials(config.token_file, config.tls_dir, config.insecure);
+  server.listener.runtime_folder = launch::runtime_folder();
   server.state_dir = command.state_dir;
   server.told = settings_of_judging(config).dump();
   server.workers = static_cast<int>(config.workers);
@@ -139,16 +143,16 @@ int serve_best(const ServeBestCommand& command, const std::vector<std::string>& 
   server.log = limit_repeats([&](const std::string& line) {
     if (!command.quiet) fmt::print(stderr, "server: {}\n", line);
   });
-  SwampHost host(std::move(options));
+  runs::SwampHost host(std::move(options));
   fmt::print(stderr, "listening {}\n", host.address().text());
   watch_signals();
-  const SwampReport report = host.run(stop_requested());
+  const swamp::SwampReport report = host.run(stop_requested());
   if (dumps) dumps->finish();
-  if (run) run->write_summary({{"reason", "finished"}, {"swamp", to_json(report)}});
+  if (run) run->write_summary({{"reason", "finished"}, {"swamp", runs::to_json(report)}});
   if (!command.quiet) {
-    fmt::print(stderr, "server: {}\nserver: {}\n", report.reason, describe(report));
+    fmt::print(stderr, "server: {}\nserver: {}\n", report.reason, runs::describe(report));
   }
-  if (command.json) fmt::print("{}\n", to_json(report).dump());
+  if (command.json) fmt::print("{}\n", runs::to_json(report).dump());
   return stop_requested() ? 130 : 0;
 }
 
@@ -164,4 +168,4 @@ void add_serve_best(CLI::App& program, Invocation& invocation) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -4,7 +4,7 @@
 #include "apps/serving.h"
 #include "launch/job_environment.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 constexpr const char* kServeParametersExample =
@@ -59,9 +59,10 @@ void add_serve_parameters(CLI::App& program, Invocation& invocation) {
   command->add_flag("--quiet", flags->request.quiet, "nothing but where it listens");
   command->callback([flags, &invocation] {
     ServeRequest& request = flags->request;
-    request.listen = parse_address(flags->listen);
-    request.job = find_job_name(flags->job);
-    request.credentials = find_credentials(flags->token_file, flags->tls_dir, flags->insecure);
+    request.listen = network::parse_address(flags->listen);
+    request.job = launch::find_job_name(flags->job);
+    request.credentials =
+        launch::find_credentials(flags->token_file, flags->tls_dir, flags->insecure);
     request.state_dir = flags->state_dir;
     request.idle_exit =
         std::chrono::milliseconds(static_cast<std::int64_t>(flags->idle_exit * 1e3));
@@ -69,4 +70,4 @@ void add_serve_parameters(CLI::App& program, Invocation& invocation) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -16,11 +16,11 @@
 #include "serving/server_process.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
-nlohmann::json to_json(const ServerReport& report, int index) {
-  const ServerCounters& counters = report.counters;
+nlohmann::json to_json(const serving::ServerReport& report, int index) {
+  const server::ServerCounters& counters = report.counters;
   nlohmann::json staleness = nlohmann::json::object();
   for (const auto& [steps, pushes] : counters.staleness) staleness[std::to_string(steps)] = pushes;
   return {{"server", index},
@@ -40,8 +40,8 @@ nlohmann::json to_json(const ServerReport& report, int index) {
           {"bytes_received", report.bytes_received}};
 }
 
-void print_report(const ServerReport& report, int index) {
-  const ServerCounters& counters = report.counters;
+void print_report(const serving::ServerReport& report, int index) {
+  const server::ServerCounters& counters = report.counters;
   std::uint64_t sum = 0;
   std::uint64_t most = 0;
   for (const auto& [steps, pushes] : counters.staleness) {
@@ -71,7 +71,8 @@ void print_report(const ServerReport& report, int index) {
 
 }  // namespace
 
-std::vector<std::string> serve_command(const ServeRequest& request, const RunConfig& config) {
+std::vector<std::string> serve_command(const ServeRequest& request,
+                                       const config::RunConfig& config) {
   std::vector<std::string> words = {"cohort",    "serve-parameters",
                                     "--listen",  request.listen.text(),
                                     "--index",   std::to_string(request.index),
@@ -91,38 +92,39 @@ std::vector<std::string> serve_command(const ServeRequest& request, const RunCon
 }
 
 int serve_parameters(const ServeRequest& request) {
-  ServerProcessOptions options;
+  serving::ServerProcessOptions options;
   options.listener.address = request.listen;
-  options.listener.self = {job_id_of(request.job), Role::kServer, request.index};
+  options.listener.self = {network::job_id_of(request.job), network::Role::kServer, request.index};
   options.listener.credentials = request.credentials;
-  options.listener.runtime_folder = runtime_folder();
+  options.listener.runtime_folder = launch::runtime_folder();
   options.server.idle_exit = request.idle_exit;
   nlohmann::json told = request.told;
   if (request.workers > 0) told["workers"] = request.workers;
   options.server.told = told.dump();
   // Another one in every process, so that workers notice a server that lost its state.
-  std::memcpy(&options.server.seed, random_job_id().data(), sizeof options.server.seed);
+  std::memcpy(&options.server.seed, network::random_job_id().data(), sizeof options.server.seed);
   options.state_dir = request.state_dir;
   options.workers = request.workers;
   options.server.log = limit_repeats([&](const std::string& line) {
     if (request.quiet) return;
-    fmt::print(stderr, "server {}: {}\n", request.index, in_words_of(request.flag_names, line));
+    fmt::print(stderr, "server {}: {}\n", request.index,
+               dialects::in_words_of(request.flag_names, line));
   });
   const auto begin = [&] {
     try {
-      return ServerProcess(std::move(options));
+      return serving::ServerProcess(std::move(options));
     } catch (const ConfigError& error) {
-      throw ConfigError(in_words_of(request.flag_names, error.what()));
+      throw ConfigError(dialects::in_words_of(request.flag_names, error.what()));
     }
   };
-  ServerProcess server = begin();
+  serving::ServerProcess server = begin();
   fmt::print(stderr, "listening {}\n", server.address().text());
   watch_signals();
-  const ServerReport report = server.run(stop_requested());
+  const serving::ServerReport report = server.run(stop_requested());
   if (request.json) fmt::print("{}\n", to_json(report, request.index).dump());
   if (!request.quiet) print_report(report, request.index);
   if (stop_requested()) return kExitInterrupted;
   return report.well ? 0 : 1;
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -19,7 +19,7 @@
 #include "runs/run_files.h"
 #include "runs/run_summary.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct SimulateCommand {
@@ -44,8 +44,9 @@ std::int64_t peak_bytes() {
 }
 
 // As one worker would write them who is all of them.
-void record(MetricsSink& metrics, const SimulatedMoment& moment, double seconds, Step steps) {
-  StepRecord step;
+void record(metrics::MetricsSink& metrics, const engine::SimulatedMoment& moment, double seconds,
+            Step steps) {
+  metrics::StepRecord step;
   step.time_seconds = seconds;
   step.step = moment.step;
   step.epoch = moment.epoch;
@@ -59,7 +60,7 @@ void record(MetricsSink& metrics, const SimulatedMoment& moment, double seconds,
   step.consensus_distance = moment.consensus_distance;
   metrics.record(step);
   if (!moment.average) return;
-  EvaluationRecord evaluation;
+  metrics::EvaluationRecord evaluation;
   evaluation.time_seconds = seconds;
   evaluation.step = moment.step;
   evaluation.epoch = moment.epoch;
@@ -73,7 +74,7 @@ void record(MetricsSink& metrics, const SimulatedMoment& moment, double seconds,
   metrics.record(evaluation);
 }
 
-void print_moment(const SimulatedMoment& moment, double seconds) {
+void print_moment(const engine::SimulatedMoment& moment, double seconds) {
   std::string line = fmt::format("step {}  epoch {:.3g}  loss {:.4f}  apart {:.4g}", moment.step,
                                  moment.epoch, moment.loss, moment.consensus_distance);
   if (moment.average) {
@@ -95,24 +96,24 @@ void refuse_idle(const std::vector<std::string>& given) {
 }
 
 int run_simulate(const SimulateCommand& command, const std::vector<std::string>& arguments) {
-  RunConfig config = command.flags.resolve();
+  config::RunConfig config = command.flags.resolve();
   refuse_idle(command.flags.given());
-  check_names(config);
+  runs::check_names(config);
   if (config.engine != "auto" || config.device != "cpu") {
     throw ConfigError(
         "cohort simulate computes on this machine's cores: leave out --engine and "
         "--device");
   }
   const auto data = open_announced_data(config);
-  Simulation simulation(config, *data);
-  RunDirectory run = RunDirectory::create(
+  engine::Simulation simulation(config, *data);
+  engine::RunDirectory run = engine::RunDirectory::create(
       command.runs_dir, command.name, config.model + "-" + config.data,
-      {{"config", to_json(config)},
-       {"unused", unused_settings(config)},
+      {{"config", methods::to_json(config)},
+       {"unused", methods::unused_settings(config)},
        {"steps_per_epoch", simulation.steps_per_epoch()},
        {"command", arguments},
        {"simulated", true},
-       {"host", describe_host()},
+       {"host", runs::describe_host()},
        {"model", {{"parameters", simulation.parameters()}}},
        {"data", {{"train_samples", data->train->size()}, {"test_samples", data->test->size()}}}});
   fmt::print(stderr, "{} workers with {} parameters each, {} on {}, {} steps\nrun      {}\n",
@@ -123,7 +124,7 @@ int run_simulate(const SimulateCommand& command, const std::vector<std::string>&
   nlohmann::json summary;
   Step told = 0;
   std::uint64_t sent = 0;
-  simulation.run(stop_requested(), [&](const SimulatedMoment& moment) {
+  simulation.run(stop_requested(), [&](const engine::SimulatedMoment& moment) {
     const double seconds = seconds_between(start, Clock::now());
     record(run.metrics(), moment, seconds, moment.step - told);
     print_moment(moment, seconds);
@@ -161,4 +162,4 @@ void add_simulate(CLI::App& program, Invocation& invocation) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

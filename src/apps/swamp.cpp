@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "dialects/native_command.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 constexpr const char* kSwampExample =
@@ -34,7 +34,7 @@ struct TrainFlags {
 
   // What is repeated for every job of a grid; a grid has its own lists of the others.
   void add_common(CLI::App& app) {
-    SwampFlags& flags = request.flags;
+    dialects::SwampFlags& flags = request.flags;
     app.add_option("--batch-size", flags.batch_size, "images a step")->capture_default_str();
     app.add_option("--epochs", flags.epochs, "times each trainer goes through the training set")
         ->capture_default_str();
@@ -84,7 +84,7 @@ struct TrainFlags {
   }
 
   void add_single(CLI::App& app) {
-    SwampFlags& flags = request.flags;
+    dialects::SwampFlags& flags = request.flags;
     app.add_option("--seed", flags.seed, "every random choice follows from it")
         ->capture_default_str();
     app.add_option("--trainer-number", flags.trainer_number, "trainers in total")
@@ -111,11 +111,11 @@ struct TrainFlags {
     for (const CLI::Option* option : app.get_options()) {
       for (const std::string& name : option->get_lnames()) names.push_back(name);
     }
-    request.flag_names = flag_names_among(names);
+    request.flag_names = dialects::flag_names_among(names);
   }
 
   void complete() {
-    request.flags.use_gpu = parse_swamp_bool("--use-gpu", use_gpu);
+    request.flags.use_gpu = dialects::parse_swamp_bool("--use-gpu", use_gpu);
     if (validation_data_dir.empty() || validation_data_dir == request.flags.training_data_dir) {
       return;
     }
@@ -151,8 +151,9 @@ void add_train_command(CLI::App& parent, Invocation& invocation) {
     flags->complete();
     if (flags->explain) {
       const std::vector<std::string> extra = {"--runs-dir", flags->request.job_root_dir, "--name",
-                                              swamp_job_name(flags->request.flags)};
-      fmt::print("{}\n", shell_line(native_command(translate(flags->request.flags), extra)));
+                                              dialects::swamp_job_name(flags->request.flags)};
+      fmt::print("{}\n", dialects::shell_line(dialects::native_command(
+                             dialects::translate(flags->request.flags), extra)));
       return;
     }
     invocation.exit_status = train_swamp_job(flags->request, invocation.arguments);
@@ -182,7 +183,8 @@ void add_eval_command(CLI::App& parent, Invocation& invocation) {
       ->capture_default_str();
   add_eval_options(*command, request);
   command->callback([flags, &invocation] {
-    flags->request.delete_job_data = parse_swamp_bool("--delete-job-data", flags->delete_job_data);
+    flags->request.delete_job_data =
+        dialects::parse_swamp_bool("--delete-job-data", flags->delete_job_data);
     invocation.exit_status = evaluate_swamp_jobs(flags->request);
   });
 }
@@ -190,7 +192,7 @@ void add_eval_command(CLI::App& parent, Invocation& invocation) {
 void add_plot_commands(CLI::App& parent, Invocation& invocation) {
   struct Flags {
     std::string root = "jobs";
-    std::string loss_file = kSwampLossFile;
+    std::string loss_file = dialects::kSwampLossFile;
     std::string out = "metrics.pdf";
   };
   auto flags = std::make_shared<Flags>();
@@ -243,7 +245,7 @@ void add_batch_command(CLI::App& parent, Invocation& invocation) {
     flags->train.complete();
     flags->evaluation.job_root_dir = flags->train.request.job_root_dir;
     flags->evaluation.delete_job_data =
-        parse_swamp_bool("--delete-job-data", flags->delete_job_data);
+        dialects::parse_swamp_bool("--delete-job-data", flags->delete_job_data);
     invocation.exit_status =
         run_swamp_grid(flags->grid, flags->train.request, flags->evaluation, invocation.arguments);
   });
@@ -262,4 +264,4 @@ void add_swamp(CLI::App& program, Invocation& invocation) {
   add_batch_command(*command, invocation);
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -27,7 +27,7 @@
 #include "storage/file.h"
 #include "storage/folder.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,13 +44,13 @@ void remove_former_job(const fs::path& folder) {
                       " is there already and is no job of this experiment: choose another "
                       "--job-name or --job-root-dir");
   }
-  static_cast<void>(RunDirectory::open(folder));  // nobody is at work in it
-  discard_folder(folder);
+  static_cast<void>(engine::RunDirectory::open(folder));  // nobody is at work in it
+  storage::discard_folder(folder);
 }
 
 struct SwampFolder {
   fs::path folder;
-  SwampMeta meta;
+  dialects::SwampMeta meta;
 };
 
 // The jobs below `root`, by trainers, probability and name. Folders that are none are named.
@@ -61,11 +61,12 @@ std::vector<SwampFolder> find_jobs(const std::string& root, const std::string& o
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (!only.empty() && name != only) continue;
-    if (!name.starts_with(kSwampJobPrefix) && !fs::exists(entry->path() / kMetaFile)) continue;
+    if (!name.starts_with(dialects::kSwampJobPrefix) && !fs::exists(entry->path() / kMetaFile))
+      continue;
     try {
-      static_cast<void>(read_run_config(entry->path()));
-      jobs.push_back(
-          {entry->path(), parse_swamp_meta(read_text_file(entry->path() / kMetaFile, 4096))});
+      static_cast<void>(engine::read_run_config(entry->path()));
+      jobs.push_back({entry->path(), dialects::parse_swamp_meta(storage::read_text_file(
+                                         entry->path() / kMetaFile, 4096))});
     } catch (const std::exception& reason) {
       fmt::print(stderr, "skipped: {} is no job: {}\n", entry->path().string(), reason.what());
     }
@@ -84,46 +85,46 @@ std::vector<SwampFolder> find_jobs(const std::string& root, const std::string& o
   return jobs;
 }
 
-std::string title_of(const RunRecords& run) {
+std::string title_of(const report::RunRecords& run) {
   const std::string server = run.setting("swamp-server");
   return "swamp training for " + run.setting("data") + " data (pull probability " +
          run.setting("pull-probability") + (server.empty() ? "" : ", " + server) + ")";
 }
 
 // The experiment's two axes: test loss and accuracy of all dumped models over time.
-LearningCurves figure_of(const SwampFolder& job) {
-  const RunRecords run = read_run(job.folder);
-  LearningCurves curves = dump_curves(run, title_of(run));
+report::LearningCurves figure_of(const SwampFolder& job) {
+  const report::RunRecords run = report::read_run(job.folder);
+  report::LearningCurves curves = report::dump_curves(run, title_of(run));
   curves.figure.size.width = std::max(curves.figure.size.width, kRoomForTheTitle);
   return curves;
 }
 
 // Where a picture can be drawn: as PNG if this build can.
 fs::path picture_path(fs::path path) {
-  if (path.extension() == ".png" && !can_draw_png()) path.replace_extension(".svg");
+  if (path.extension() == ".png" && !report::can_draw_png()) path.replace_extension(".svg");
   return path;
 }
 
 void draw_training_losses(const fs::path& folder, const SwampTrainRequest& request) {
-  const SwampMeta meta{request.flags.trainer_number, request.flags.pull_probability};
-  const RunRecords run = read_run(folder);
-  CurveOptions options;
+  const dialects::SwampMeta meta{request.flags.trainer_number, request.flags.pull_probability};
+  const report::RunRecords run = report::read_run(folder);
+  report::CurveOptions options;
   options.y = {"train-loss"};
   options.x = "seconds";
-  options.by = CurvesBy::kWorker;
+  options.by = report::CurvesBy::kWorker;
   options.title = title_of(run);
-  const fs::path path = picture_path(folder / swamp_loss_file(request.loss_file, meta));
-  write_picture(learning_curves({run}, options).figure, path, kPixelsPerUnit);
+  const fs::path path = picture_path(folder / dialects::swamp_loss_file(request.loss_file, meta));
+  report::write_picture(report::learning_curves({run}, options).figure, path, kPixelsPerUnit);
   fmt::print(stderr, "{}: training losses\n", path.string());
 }
 
 void save_best_model(const fs::path& folder) {
-  const CheckpointStore store(folder / "checkpoints", 1);
+  const storage::CheckpointStore store(folder / "checkpoints", 1);
   const auto checkpoint = store.load_latest(
       [](const std::string& warning) { fmt::print(stderr, "warning: {}\n", warning); });
   if (!checkpoint) throw RunError(folder.string() + " has no checkpoint to take the model from");
   const fs::path path = folder / "best_model.safetensors";
-  save_safetensors(path, checkpoint->model.tensors(), {{"format", "pt"}});
+  storage::save_safetensors(path, checkpoint->model.tensors(), {{"format", "pt"}});
   fmt::print(stderr, "{}: the model of the last checkpoint\n", path.string());
 }
 
@@ -141,10 +142,10 @@ std::vector<SwampTrainRequest> jobs_of(const SwampGrid& grid, const SwampTrainRe
           job.flags.trainer_number = trainers;
           job.flags.pull_probability = probability;
           job.flags.seed = seed;
-          check_config(translate(job.flags));
-          const std::string name = swamp_job_name(job.flags);
+          methods::check_config(dialects::translate(job.flags));
+          const std::string name = dialects::swamp_job_name(job.flags);
           const bool twice = std::any_of(jobs.begin(), jobs.end(), [&](const auto& other) {
-            return swamp_job_name(other.flags) == name;
+            return dialects::swamp_job_name(other.flags) == name;
           });
           if (!twice) jobs.push_back(std::move(job));
         }
@@ -156,13 +157,13 @@ std::vector<SwampTrainRequest> jobs_of(const SwampGrid& grid, const SwampTrainRe
 
 // All that is known of the jobs, as far as this build can write it.
 void write_reports(const std::string& root) {
-  std::vector<RunRecords> runs;
-  for (const SwampFolder& job : find_jobs(root)) runs.push_back(read_run(job.folder));
-  const Report report = make_report(runs, {});
+  std::vector<report::RunRecords> runs;
+  for (const SwampFolder& job : find_jobs(root)) runs.push_back(report::read_run(job.folder));
+  const report::Report report = report::make_report(runs, {});
   for (const char* name : {"report.pdf", "report.html"}) {
-    if (name == std::string("report.pdf") && !can_draw_pdf()) continue;
+    if (name == std::string("report.pdf") && !report::can_draw_pdf()) continue;
     const fs::path path = fs::path(root) / name;
-    write_report(report, path);
+    report::write_report(report, path);
     fmt::print("{}: {} runs\n", path.string(), runs.size());
   }
 }
@@ -173,33 +174,33 @@ class SwampObserver final : public ConsoleObserver {
       : ConsoleObserver(request.flag_names), flags_(request.flags), folder_(folder) {}
 
   void make_room() override { remove_former_job(folder_); }
-  void opened(const OpenedRun& run) override {
-    write_file_atomically(run.path / kMetaFile, swamp_meta(flags_));
+  void opened(const runs::OpenedRun& run) override {
+    storage::write_file_atomically(run.path / kMetaFile, dialects::swamp_meta(flags_));
     ConsoleObserver::opened(run);
   }
 
  private:
-  std::unique_ptr<Progress> display(const WorkerSeat& seat) override {
-    return make_swamp_progress(
+  std::unique_ptr<engine::Progress> display(const runs::WorkerSeat& seat) override {
+    return dialects::make_swamp_progress(
         stdout, stderr, {seat.rank, static_cast<Step>(flags_.log_interval), seat.steps_per_epoch});
   }
 
-  const SwampFlags& flags_;
+  const dialects::SwampFlags& flags_;
   const fs::path& folder_;
 };
 
 }  // namespace
 
 int train_swamp_job(const SwampTrainRequest& request, const std::vector<std::string>& arguments) {
-  const RunConfig config = translate(request.flags);
-  const std::string name = swamp_job_name(request.flags);
+  const config::RunConfig config = dialects::translate(request.flags);
+  const std::string name = dialects::swamp_job_name(request.flags);
   const fs::path folder = fs::path(request.job_root_dir) / name;
-  check_config(config);
+  methods::check_config(config);
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
     throw ConfigError("--job-name must be a plain folder name, got '" + name +
                       "'; where it is made: --job-root-dir");
   }
-  RunRequest run;
+  runs::RunRequest run;
   run.runs_dir = request.job_root_dir;
   run.name = name;
   run.dump_root = ".";
@@ -216,7 +217,7 @@ int evaluate_swamp_jobs(const SwampEvalRequest& request) {
   std::int64_t damaged = 0;
   std::int64_t found = 0;
   for (const SwampFolder& job : find_jobs(request.job_root_dir, request.job_name)) {
-    RunConfig config = read_run_config(job.folder);
+    config::RunConfig config = engine::read_run_config(job.folder);
     config.augment = "none";
     config.eval_batch = request.batch_size > 0 ? request.batch_size : kDumpBatch;
     if (!request.data_dir.empty()) config.data_dir = request.data_dir;
@@ -227,7 +228,7 @@ int evaluate_swamp_jobs(const SwampEvalRequest& request) {
     scoring.most_samples = request.max_batch > 0 ? request.max_batch * config.eval_batch : 0;
     scoring.delete_models = request.delete_job_data;
     scoring.progress = is_terminal(stderr);
-    scoring.scored = [&](const FoundDump& dump, const DumpScore&) {
+    scoring.scored = [&](const storage::FoundDump& dump, const storage::DumpScore&) {
       if (dump.name.of_server) {
         fmt::print("validating job {} ps model version {} ...\n", name, dump.name.version);
       } else {
@@ -253,10 +254,11 @@ int plot_swamp_jobs(const std::string& job_root_dir, const std::string& loss_fil
   std::size_t drawn = 0;
   for (const SwampFolder& job : find_jobs(job_root_dir)) {
     try {
-      const LearningCurves curves = figure_of(job);
+      const report::LearningCurves curves = figure_of(job);
       for (const std::string& note : curves.notes) fmt::print(stderr, "note: {}\n", note);
-      const fs::path path = picture_path(job.folder / swamp_loss_file(loss_file, job.meta));
-      write_picture(curves.figure, path, kPixelsPerUnit);
+      const fs::path path =
+          picture_path(job.folder / dialects::swamp_loss_file(loss_file, job.meta));
+      report::write_picture(curves.figure, path, kPixelsPerUnit);
       fmt::print("{}\n", path.string());
       ++drawn;
     } catch (const ConfigError& error) {
@@ -271,7 +273,7 @@ int plot_swamp_jobs(const std::string& job_root_dir, const std::string& loss_fil
 }
 
 int merge_swamp_jobs(const std::string& job_root_dir, const std::string& out) {
-  std::vector<Figure> figures;
+  std::vector<report::Figure> figures;
   for (const SwampFolder& job : find_jobs(job_root_dir)) {
     try {
       figures.push_back(figure_of(job).figure);
@@ -285,7 +287,7 @@ int merge_swamp_jobs(const std::string& job_root_dir, const std::string& out) {
                       "--job-root-dir " +
                       job_root_dir + "` first");
   }
-  write_figures_pdf(figures, out, "Swamp training: " + job_root_dir);
+  report::write_figures_pdf(figures, out, "Swamp training: " + job_root_dir);
   fmt::print("{}: {} figures\n", out, figures.size());
   return 0;
 }
@@ -294,15 +296,16 @@ int run_swamp_grid(const SwampGrid& grid, const SwampTrainRequest& base,
                    const SwampEvalRequest& evaluation, const std::vector<std::string>& arguments) {
   const std::vector<SwampTrainRequest> jobs = jobs_of(grid, base);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    fmt::print(stderr, "job {} of {}: {}\n", i + 1, jobs.size(), swamp_job_name(jobs[i].flags));
+    fmt::print(stderr, "job {} of {}: {}\n", i + 1, jobs.size(),
+               dialects::swamp_job_name(jobs[i].flags));
     const int status = train_swamp_job(jobs[i], arguments);
     if (status != 0) return status;
   }
   const fs::path root = base.job_root_dir;
   int status = evaluate_swamp_jobs(evaluation);
   if (stop_requested()) return status;
-  status = std::max(status, plot_swamp_jobs(root.string(), kSwampLossFile));
-  if (can_draw_pdf()) {
+  status = std::max(status, plot_swamp_jobs(root.string(), dialects::kSwampLossFile));
+  if (report::can_draw_pdf()) {
     status = std::max(status, merge_swamp_jobs(root.string(), (root / "metrics.pdf").string()));
   } else {
     fmt::print(stderr, "note: this build cannot draw PDF files (no Cairo): see report.html\n");
@@ -311,4 +314,4 @@ int run_swamp_grid(const SwampGrid& grid, const SwampTrainRequest& base,
   return status;
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

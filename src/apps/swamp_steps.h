@@ -10,14 +10,14 @@
 #include "dialects/flag_names.h"
 #include "dialects/swamp.h"
 
-namespace cohort {
+namespace cohort::apps {
 
 struct SwampTrainRequest {
-  SwampFlags flags;
+  dialects::SwampFlags flags;
   std::string job_root_dir = "jobs";
-  std::string loss_file;    // given: training losses are drawn there when training has ended
-  bool save_model = false;  // the best model as best_model.safetensors in the job's folder
-  FlagNames flag_names;     // of the command, for what is wrong with the settings
+  std::string loss_file;           // given: training losses are drawn there when training has ended
+  bool save_model = false;         // the best model as best_model.safetensors in the job's folder
+  dialects::FlagNames flag_names;  // of the command, for what is wrong with the settings
 };
 
 // Trains one job, replacing the job of that name (and nothing else). Returns the exit status.
@@ -52,4 +52,4 @@ struct SwampGrid {
 int run_swamp_grid(const SwampGrid& grid, const SwampTrainRequest& base,
                    const SwampEvalRequest& evaluation, const std::vector<std::string>& arguments);
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -8,7 +8,7 @@
 #include "network/credentials.h"
 #include "network/secret_file.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct TokenFlags {
@@ -21,14 +21,14 @@ struct TokenFlags {
 };
 
 void print_token() {
-  fmt::print("{}\n", make_token());
+  fmt::print("{}\n", network::make_token());
   fmt::print(stderr,
              "Give it to every process of the job, as COHORT_TOKEN or in a file of your own with "
              "--token-file (mode 0600; `cohort token --file F` writes one). Who has it is in.\n");
 }
 
 void write_token(const std::string& file) {
-  write_secret_file(file, make_token() + "\n");
+  network::write_secret_file(file, network::make_token() + "\n");
   fmt::print(stderr, "Copy {} to every host of the job, and give each process --token-file {}\n",
              file, file);
 }
@@ -40,7 +40,8 @@ void write_certificates(const TokenFlags& flags) {
   if (flags.servers + flags.workers == 0) {
     throw ConfigError("--tls-dir needs --servers, --workers or both: one certificate for each");
   }
-  make_authority(flags.tls_dir, job_id_of(flags.job), flags.servers, flags.workers, flags.days);
+  network::make_authority(flags.tls_dir, network::job_id_of(flags.job), flags.servers,
+                          flags.workers, flags.days);
   fmt::print(stderr,
              "Give server I --tls-dir {}/server-I and worker I --tls-dir {}/worker-I, all of them "
              "--job {}; each needs its own folder only. Valid for {} days.\n",
@@ -80,4 +81,4 @@ void add_token(CLI::App& program, Invocation&) {
   command->callback([flags] { run_token(*flags); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -9,7 +9,7 @@
 #include "methods/settings.h"
 #include "runs/job_choice.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 // Of a process, not of the job.
@@ -33,10 +33,11 @@ bool is_given(const CLI::App& command, const std::string& flag) {
 
 }  // namespace
 
-nlohmann::json told_settings(const CLI::App& command, const RunConfig& config,
-                             const FlagNames& names, const std::vector<std::string>& implied) {
-  check_names(config);
-  const nlohmann::json all = to_json(config);
+nlohmann::json told_settings(const CLI::App& command, const config::RunConfig& config,
+                             const dialects::FlagNames& names,
+                             const std::vector<std::string>& implied) {
+  runs::check_names(config);
+  const nlohmann::json all = methods::to_json(config);
   nlohmann::json told = nlohmann::json::object();
   for (const std::string& name : implied) told[name] = all.at(name);
   for (const auto& [name, words] : names) {
@@ -48,4 +49,4 @@ nlohmann::json told_settings(const CLI::App& command, const RunConfig& config,
   return told;
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -12,12 +12,13 @@
 #include "config/run_config.h"
 #include "dialects/flag_names.h"
 
-namespace cohort {
+namespace cohort::apps {
 
 // By their native names, the settings in `config` whose flags were given to `command`, and those
 // that it says something about without: `implied`. Throws ConfigError when their values make no
 // sense.
-nlohmann::json told_settings(const CLI::App& command, const RunConfig& config,
-                             const FlagNames& names, const std::vector<std::string>& implied);
+nlohmann::json told_settings(const CLI::App& command, const config::RunConfig& config,
+                             const dialects::FlagNames& names,
+                             const std::vector<std::string>& implied);
 
-}  // namespace cohort
+}  // namespace cohort::apps

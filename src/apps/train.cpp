@@ -12,7 +12,7 @@
 #include "methods/settings.h"
 #include "runs/run_files.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct TrainCommand {
@@ -51,24 +51,24 @@ std::string folder_to_resume(const TrainCommand& command) {
   const std::vector<std::string> given = command.flags.given();
   const bool is_worker = std::find(given.begin(), given.end(), "rank") != given.end();
   if (command.resume.empty() || !is_worker) return command.resume;
-  return own_run(command.resume, command.flags.resolve().rank).string();
+  return runs::own_run(command.resume, command.flags.resolve().rank).string();
 }
 
-RunConfig resolve_config(const TrainCommand& command, const std::string& resume) {
+config::RunConfig resolve_config(const TrainCommand& command, const std::string& resume) {
   if (command.resume.empty()) return command.flags.resolve();
   if (!command.name.empty() || command.flags.config_file_given()) {
     throw ConfigError(
         "--resume takes name and configuration from the run: leave --name and "
         "--config out");
   }
-  const RunConfig before = read_run_config(resume);
-  const RunConfig asked = command.flags.resolve(before);
-  for (const ChangedSetting& each : forbidden_changes(before, asked)) {
+  const config::RunConfig before = engine::read_run_config(resume);
+  const config::RunConfig asked = command.flags.resolve(before);
+  for (const runs::ChangedSetting& each : runs::forbidden_changes(before, asked)) {
     throw ConfigError("--" + each.name + " cannot change when a run is resumed; these can: " +
-                      join(changeable_on_resume(), ", ") +
+                      join(runs::changeable_on_resume(), ", ") +
                       ". For another run from its weights: cohort export, then --init");
   }
-  RunConfig config = asked;
+  config::RunConfig config = asked;
   const std::vector<std::string> given = command.flags.given();
   const auto is_given = [&](const char* name) {
     return std::find(given.begin(), given.end(), name) != given.end();
@@ -78,13 +78,14 @@ RunConfig resolve_config(const TrainCommand& command, const std::string& resume)
   // How it was started does not bind how it goes on.
   if (!is_given("engine")) config.engine = "auto";
   // The same workers, if the processes that were started now can share them out; else one each.
-  if (!is_given("workers") && config.workers % launched_processes() != 0) config.workers = 0;
+  if (!is_given("workers") && config.workers % launch::launched_processes() != 0)
+    config.workers = 0;
   return config;
 }
 
 int run_train(const TrainCommand& command, const std::vector<std::string>& arguments) {
   set_failpoints(command.failpoints);
-  RunRequest request;
+  runs::RunRequest request;
   request.name = command.name;
   request.runs_dir = command.runs_dir;
   request.resume = folder_to_resume(command);
@@ -106,4 +107,4 @@ void add_train(CLI::App& program, Invocation& invocation) {
       [parsed, &invocation] { invocation.exit_status = run_train(*parsed, invocation.arguments); });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

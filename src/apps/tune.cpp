@@ -12,27 +12,27 @@
 #include "topology/registry.h"
 #include "topology/summary.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 struct TuneFlags {
   std::string topology = "ring";
-  TopologyOptions graph;
+  topology::TopologyOptions graph;
   std::string compressor;
-  CompressorOptions compression;
-  StepsizeSearch search;
+  compressors::CompressorOptions compression;
+  gossip::StepsizeSearch search;
   bool original = false;
   bool json = false;
 };
 
 struct Tuned {
-  StepsizeResult found;
+  gossip::StepsizeResult found;
   std::optional<double> theory;  // none where the spectrum would take too long
   double contraction = 0;
   double seconds = 0;
 };
 
-std::string outcome(const StepsizeTrial& trial) {
+std::string outcome(const gossip::StepsizeTrial& trial) {
   if (trial.diverged) return "diverged";
   if (!trial.finished) return "given up";
   return trial.rate > 0 ? fmt::format("x {:.5f} an iteration", trial.rate) : "";
@@ -40,7 +40,7 @@ std::string outcome(const StepsizeTrial& trial) {
 
 std::string describe(const TuneFlags& flags) {
   std::string text = flags.compressor;
-  const PartTraits& traits = compressors().find(flags.compressor).traits;
+  const config::PartTraits& traits = compressors::compressors().find(flags.compressor).traits;
   if (traits.takes("compress-ratio")) {
     text += fmt::format(" that drops {}", flags.compression.ratio);
   }
@@ -54,7 +54,7 @@ void print_text(const TuneFlags& flags, const Tuned& tuned) {
   fmt::print("consensus step size of {}, {} workers, {}, vectors of {} elements\n", flags.topology,
              flags.graph.size, describe(flags), flags.search.dimension);
   fmt::print("  {:>9}  {:>10}  {:>9}\n", "gamma", "iterations", "distance");
-  for (const StepsizeTrial& trial : tuned.found.tried) {
+  for (const gossip::StepsizeTrial& trial : tuned.found.tried) {
     fmt::print("  {:>9.6f}  {:>10}  {:>9.3g}  {}{}\n", trial.gamma, trial.iterations, trial.error,
                outcome(trial), trial.gamma == tuned.found.gamma ? "  <- best" : "");
   }
@@ -66,7 +66,7 @@ void print_text(const TuneFlags& flags, const Tuned& tuned) {
 
 nlohmann::json as_json(const TuneFlags& flags, const Tuned& tuned) {
   nlohmann::json tried = nlohmann::json::array();
-  for (const StepsizeTrial& trial : tuned.found.tried) {
+  for (const gossip::StepsizeTrial& trial : tuned.found.tried) {
     nlohmann::json line = {{"gamma", trial.gamma},       {"iterations", trial.iterations},
                            {"error", nullptr},           {"rate", nullptr},
                            {"diverged", trial.diverged}, {"finished", trial.finished}};
@@ -96,18 +96,20 @@ nlohmann::json as_json(const TuneFlags& flags, const Tuned& tuned) {
 void run_tune(TuneFlags& flags) {
   flags.compression.seed = flags.search.seed;
   flags.graph.seed = flags.search.seed;
-  const std::unique_ptr<Topology> topology = topologies().make(flags.topology, flags.graph);
+  const std::unique_ptr<topology::Topology> topology =
+      topology::topologies().make(flags.topology, flags.graph);
   // As in training: right on average instead of contracting, its errors would grow for ever.
   flags.compression.biased = true;
-  const std::unique_ptr<Compressor> compressor =
-      compressors().make(flags.compressor, flags.compression);
+  const std::unique_ptr<compressors::Compressor> compressor =
+      compressors::compressors().make(flags.compressor, flags.compression);
   Tuned tuned;
   const auto start = Clock::now();
-  tuned.found = tune_stepsize(*topology, *compressor, flags.search);
+  tuned.found = gossip::tune_stepsize(*topology, *compressor, flags.search);
   tuned.seconds = seconds_between(start, Clock::now());
   tuned.contraction = compressor->contraction(flags.search.dimension);
-  if (topology->size() <= kMaxForSpectrum) {
-    tuned.theory = theoretical_stepsize(mixing_matrix(*topology, 0), tuned.contraction);
+  if (topology->size() <= topology::kMaxForSpectrum) {
+    tuned.theory =
+        gossip::theoretical_stepsize(topology::mixing_matrix(*topology, 0), tuned.contraction);
   }
   if (flags.json) {
     fmt::print("{}\n", as_json(flags, tuned).dump(2));
@@ -127,10 +129,12 @@ void add_tune(CLI::App& program, Invocation&) {
   CLI::App* command = program.add_subcommand(
       "tune", "Find the consensus step size for a topology and a compressor");
   auto flags = std::make_shared<TuneFlags>();
-  command->add_option("--topology", flags->topology, join(topologies().names(), ", "))
+  command->add_option("--topology", flags->topology, join(topology::topologies().names(), ", "))
       ->capture_default_str();
   command->add_option("-n,--workers", flags->graph.size, "how many workers")->required();
-  command->add_option("--compressor", flags->compressor, join(compressors().names(), ", "))
+  command
+      ->add_option("--compressor", flags->compressor,
+                   join(compressors::compressors().names(), ", "))
       ->required();
   command
       ->add_option("--compress-ratio", flags->compression.ratio,
@@ -153,9 +157,9 @@ void add_tune(CLI::App& program, Invocation&) {
                     "as the authors' tuner: no pushes, the workers start apart");
   command->add_flag("--json", flags->json, "as JSON");
   command->callback([flags] {
-    if (flags->original) flags->search.goal = StepsizeGoal::kConsensus;
+    if (flags->original) flags->search.goal = gossip::StepsizeGoal::kConsensus;
     run_tune(*flags);
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

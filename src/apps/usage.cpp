@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::apps {
 namespace {
 
 constexpr std::size_t kNarrowest = 40;
@@ -88,10 +88,10 @@ std::string explain_flag(const std::string& written, const CLI::App& command) {
   const std::vector<std::string> known = flags_of(command);
   std::vector<std::string> all = letters_of(command);
   all.insert(all.begin(), known.begin(), known.end());
-  std::string ours = same_meaning(word, all);
-  if (ours.empty()) ours = nearest_meaning(word, all);
+  std::string ours = config::same_meaning(word, all);
+  if (ours.empty()) ours = config::nearest_meaning(word, all);
   if (!ours.empty()) return unknown + ": here it is " + (ours.size() == 1 ? "-" : "--") + ours;
-  if (const std::string advice = advice_instead_of(word); !advice.empty()) {
+  if (const std::string advice = config::advice_instead_of(word); !advice.empty()) {
     return unknown + ": " + advice;
   }
   const std::string guess = word.size() < 2 ? "" : nearest(word, known);
@@ -264,9 +264,9 @@ std::string in_own_flags(const std::string& message, const CLI::App& program) {
     // Of a command that is written out.
     const std::size_t clause = text.find_last_of(";:,.(`\n");
     const bool quoted = text.find("cohort ", clause == text.npos ? 0 : clause) != text.npos;
-    const std::string theirs = quoted ? word : same_meaning(word, own);
+    const std::string theirs = quoted ? word : config::same_meaning(word, own);
     text += "--" + (theirs.empty() ? word : theirs);
-    const bool lacks = theirs.empty() && !same_meaning(word, native).empty();
+    const bool lacks = theirs.empty() && !config::same_meaning(word, native).empty();
     if (lacks) text += " (of cohort train)";
   }
   return text + message.substr(done);
@@ -282,4 +282,4 @@ std::string explain_usage(const CLI::ParseError& error, const CLI::App& program)
   return error.what();
 }
 
-}  // namespace cohort
+}  // namespace cohort::apps

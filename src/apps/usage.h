@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace cohort {
+namespace cohort::apps {
 
 // Help whose lines end where the terminal does ($COLUMNS, else the terminal's width, else 100).
 std::shared_ptr<CLI::FormatterBase> make_help_formatter();
@@ -29,4 +29,4 @@ std::string explain_usage(const CLI::ParseError& error, const CLI::App& program)
 // `cohort train`.
 std::string in_own_flags(const std::string& message, const CLI::App& program);
 
-}  // namespace cohort
+}  // namespace cohort::apps

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cohort {
+namespace cohort::collectives {
 
 // Remembers for vectors of about the same length how long each way took. Which one is quickest
 // depends on the machine (whether its cores share a cache) and on what else it does, so the slower
@@ -45,4 +45,4 @@ class AutoTuner {
   std::array<Record, 65> records_ = {};  // by the length's number of bits
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

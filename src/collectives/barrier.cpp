@@ -4,7 +4,7 @@
 
 #include "collectives/futex.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 SpinPolicy SpinPolicy::for_group(int size, bool shared, int cores) {
   cpu_set_t allowed;
@@ -71,4 +71,4 @@ void Barrier::break_up(bool shared) {
   futex_wake_all(state_, shared);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

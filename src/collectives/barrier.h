@@ -13,7 +13,7 @@
 
 #include "core/clock.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // How a rank waits: first it looks again and again, then it lets others run, then it sleeps.
 struct SpinPolicy {
@@ -92,4 +92,4 @@ class Barrier {
   std::atomic<std::uint32_t> sleepers_ = 0;  // how many may have to be woken
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

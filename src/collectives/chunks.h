@@ -3,7 +3,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // Part `part` of `parts`; together they cover 0 to numel - 1, sizes differ by one at most.
 inline Range chunk_of(std::int64_t numel, int parts, int part) {
@@ -13,4 +13,4 @@ inline Range chunk_of(std::int64_t numel, int parts, int part) {
   return {begin, small + (part < larger ? 1 : 0)};
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -19,7 +19,7 @@
 #include "core/traffic.h"
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 class Collectives {
  public:
@@ -62,4 +62,4 @@ class Collectives {
   const int size_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -15,7 +15,7 @@
 #include "collectives/collectives.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 class DeviceCollectives : public Collectives {
  public:
@@ -72,4 +72,4 @@ class DeviceCollectives : public Collectives {
   std::atomic<std::uint64_t> moved_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

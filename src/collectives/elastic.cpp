@@ -8,8 +8,8 @@
 #include "collectives/farewell.h"
 #include "core/error.h"
 
-namespace cohort {
-ElasticCollectives::ElasticCollectives(Transport& transport, ElasticOptions options,
+namespace cohort::collectives {
+ElasticCollectives::ElasticCollectives(transport::Transport& transport, ElasticOptions options,
                                        std::optional<Rank> entered)
     : Collectives(transport.rank(), transport.size()),
       transport_(transport),
@@ -130,7 +130,8 @@ Bytes ElasticCollectives::take_answer(Bytes bytes) {
   for (const auto& [who, text] : answer.joined) {
     const Rank rank = who;  // which a lambda can take along
     joined_.push_back(rank);
-    std::erase_if(kept_, [rank](const Message& each) { return each.from == rank; });  // another's
+    std::erase_if(
+        kept_, [rank](const transport::Message& each) { return each.from == rank; });  // another's
     transport_.readmit(rank);
     if (options_.joined) options_.joined(rank, text);
   }
@@ -147,7 +148,7 @@ std::optional<Bytes> ElasticCollectives::follow(std::span<const std::byte> own, 
   } else {
     send(leader, Kind::kSuccession, operation_, encode_pair(last_, own), deadline);
   }
-  const std::optional<Message> message = receive_from_leader(deadline);
+  const std::optional<transport::Message> message = receive_from_leader(deadline);
   if (!message) return std::nullopt;
   const auto [header, payload] = read_living(leader, message->payload);
   if (header.kind != Kind::kResult || header.operation != operation_) {
@@ -172,12 +173,13 @@ bool ElasticCollectives::send(Rank to, Kind kind, std::uint64_t operation,
 }
 
 // Nothing when it is lost.
-std::optional<Message> ElasticCollectives::receive_from_leader(Deadline deadline) {
+std::optional<transport::Message> ElasticCollectives::receive_from_leader(Deadline deadline) {
   const Rank leader = leader_;
   while (true) {
-    Message message;
-    const auto kept = std::find_if(kept_.begin(), kept_.end(),
-                                   [&](const Message& each) { return each.from == leader; });
+    transport::Message message;
+    const auto kept = std::find_if(kept_.begin(), kept_.end(), [&](const transport::Message& each) {
+      return each.from == leader;
+    });
     if (kept != kept_.end()) {
       message = std::move(*kept);
       kept_.erase(kept);
@@ -201,8 +203,8 @@ std::optional<Message> ElasticCollectives::receive_from_leader(Deadline deadline
 // who comes back may ask the wrong one.
 void ElasticCollectives::hear_others() {
   while (auto message = transport_.try_receive(kLivingTag)) kept_.push_back(std::move(*message));
-  std::vector<Message> kept;
-  for (Message& message : std::exchange(kept_, {})) {
+  std::vector<transport::Message> kept;
+  for (transport::Message& message : std::exchange(kept_, {})) {
     const Rank from = message.from;
     const bool is_header = message.payload.size() >= sizeof(LivingHeader);
     if (!is_header && !present_[from]) continue;
@@ -241,7 +243,7 @@ Bytes ElasticCollectives::enter(Deadline deadline) {
   const auto lost = [this] { cut_off(list_of({leader_.load()}) + " " + transport_.gone(leader_)); };
   if (!send(leader_, Kind::kReady, 0, {}, deadline)) lost();
   while (true) {
-    const std::optional<Message> message = receive_from_leader(deadline);
+    const std::optional<transport::Message> message = receive_from_leader(deadline);
     if (!message) lost();
     const auto [header, payload] = read_living(leader_, message->payload);
     if (header.kind == Kind::kEntry) return {payload.begin(), payload.end()};
@@ -276,13 +278,13 @@ void ElasticCollectives::fail_if_broken() {
   if (!failure_.empty()) throw PeerError("the group is broken since: " + failure_);
 }
 
-std::string introduce_to(Transport& transport, Rank leader, const std::string& own,
+std::string introduce_to(transport::Transport& transport, Rank leader, const std::string& own,
                          std::vector<bool>& present, Deadline deadline) {
   ElasticCollectives group(transport, {}, leader);
   const auto lost = [&] { group.cut_off(list_of({leader}) + " " + transport.gone(leader)); };
   if (!group.send(leader, LivingKind::kReturn, 0, bytes_of(own), deadline)) lost();
   while (true) {
-    const std::optional<Message> message = group.receive_from_leader(deadline);
+    const std::optional<transport::Message> message = group.receive_from_leader(deadline);
     if (!message) lost();
     const auto [header, payload] = read_living(leader, message->payload);
     // What its predecessor was to get may still come.
@@ -293,4 +295,4 @@ std::string introduce_to(Transport& transport, Rank leader, const std::string& o
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

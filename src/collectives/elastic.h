@@ -42,7 +42,7 @@
 #include "collectives/collectives.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 enum class LivingKind : std::uint32_t;  // elastic_messages.h
 struct LivingMessage;
@@ -62,7 +62,7 @@ class ElasticCollectives final : public Collectives {
  public:
   // The transport outlives it, but for the destructor. `entered`: this rank will enter() a group
   // that is under way, which that one leads.
-  ElasticCollectives(Transport& transport, ElasticOptions options,
+  ElasticCollectives(transport::Transport& transport, ElasticOptions options,
                      std::optional<Rank> entered = std::nullopt);
 
   int present() const override;
@@ -90,8 +90,9 @@ class ElasticCollectives final : public Collectives {
   Bytes enter(Deadline deadline);
 
  private:
-  friend std::string introduce_to(Transport& transport, Rank leader, const std::string& own,
-                                  std::vector<bool>& present, Deadline deadline);
+  friend std::string introduce_to(transport::Transport& transport, Rank leader,
+                                  const std::string& own, std::vector<bool>& present,
+                                  Deadline deadline);
 
   using Kind = LivingKind;
   using Combine = std::function<Bytes(const std::map<Rank, Bytes>& parts)>;
@@ -108,8 +109,8 @@ class ElasticCollectives final : public Collectives {
   // Of who leads:
   void hear_all(Deadline deadline);
   void announce(Deadline deadline);
-  void take(Message message);
-  void handle(Message message);
+  void take(transport::Message message);
+  void handle(transport::Message message);
   void handle_succession(Rank from, const LivingMessage& message);
   void look_for_lost();
   std::vector<Rank> require_majority();  // who has ended, as far as that had to be known
@@ -121,7 +122,7 @@ class ElasticCollectives final : public Collectives {
   void end_all(const std::string& reason);
 
   // Of the others:
-  std::optional<Message> receive_from_leader(Deadline deadline);
+  std::optional<transport::Message> receive_from_leader(Deadline deadline);
   void hear_others();
   Rank successor() const;
   [[noreturn]] void cut_off(const std::string& why) const;
@@ -130,20 +131,20 @@ class ElasticCollectives final : public Collectives {
             Deadline deadline);
   void fail_if_broken();
 
-  Transport& transport_;
+  transport::Transport& transport_;
   ElasticOptions options_;
   std::uint64_t operation_ = 0;
   std::atomic<Rank> leader_ = 0;  // whom this rank follows
   Rank answered_by_ = 0;
-  Bytes last_;                 // answer; nothing before the first
-  std::vector<bool> present_;  // according to it; of who leads: at the moment
-  std::vector<Rank> joined_;   // in the last operation
-  std::vector<Message> kept_;  // from others than who leads
+  Bytes last_;                            // answer; nothing before the first
+  std::vector<bool> present_;             // according to it; of who leads: at the moment
+  std::vector<Rank> joined_;              // in the last operation
+  std::vector<transport::Message> kept_;  // from others than who leads
 
   // Of who leads:
-  std::map<Rank, Bytes> parts_;       // of the operation under way
-  std::map<Rank, Message> early_;     // of the next one
-  std::optional<Bytes> ahead_;        // the answer to this one, which some have already
+  std::map<Rank, Bytes> parts_;               // of the operation under way
+  std::map<Rank, transport::Message> early_;  // of the next one
+  std::optional<Bytes> ahead_;                // the answer to this one, which some have already
   std::vector<Rank> introduced_;      // are back, but not present yet; who comes next calls them
   std::map<Rank, std::string> said_;  // by those, of themselves
   std::vector<Rank> ready_;           // of those, wait to be let in
@@ -156,7 +157,7 @@ class ElasticCollectives final : public Collectives {
 
 // Of a rank that is back: tells who leads who it is and learns what it should know, and who is
 // there. Throws CutOffError, PeerError.
-std::string introduce_to(Transport& transport, Rank leader, const std::string& own,
+std::string introduce_to(transport::Transport& transport, Rank leader, const std::string& own,
                          std::vector<bool>& present, Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::collectives

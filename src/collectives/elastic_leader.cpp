@@ -9,7 +9,7 @@
 #include "collectives/farewell.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{50};       // after which it is seen who is lost
@@ -25,7 +25,7 @@ Bytes ElasticCollectives::lead(std::span<const std::byte> own, const Combine& co
   ahead_.reset();
   if (answered_by_ != rank()) announce(deadline);
   for (auto& [from, message] : std::exchange(early_, {})) handle(std::move(message));
-  for (Message& message : std::exchange(kept_, {})) take(std::move(message));
+  for (transport::Message& message : std::exchange(kept_, {})) take(std::move(message));
   hear_all(deadline);
   Bytes bytes;
   if (ahead_) {
@@ -125,7 +125,7 @@ std::vector<std::pair<Rank, std::string>> ElasticCollectives::let_in() {
 }
 
 // What one that is not let in says may be wrong, and is its own affair.
-void ElasticCollectives::take(Message message) {
+void ElasticCollectives::take(transport::Message message) {
   received_ += message.payload.size();
   const Rank from = message.from;
   LivingHeader header;
@@ -142,7 +142,7 @@ void ElasticCollectives::take(Message message) {
   }
 }
 
-void ElasticCollectives::handle(Message message) {
+void ElasticCollectives::handle(transport::Message message) {
   const Rank from = message.from;
   const LivingMessage read = read_living(from, message.payload);
   switch (read.header.kind) {
@@ -256,4 +256,4 @@ void ElasticCollectives::end_all(const std::string& reason) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 // What is sent for each rank of who is there; with kWasThere added for those of the answer before.
@@ -157,4 +157,4 @@ std::pair<std::span<const std::byte>, std::span<const std::byte>> read_pair(
   return {first, reader.rest()};
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -13,9 +13,9 @@
 #include "core/types.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
-inline constexpr Tag kLivingTag = 0x6c76;
+inline constexpr transport::Tag kLivingTag = 0x6c76;
 inline constexpr std::chrono::seconds kLivingSoon{1};  // for what is said beside the operations
 
 enum class LivingKind : std::uint32_t {
@@ -78,4 +78,4 @@ inline std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

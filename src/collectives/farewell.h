@@ -7,7 +7,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // How long a process that is through waits for the others before it ends.
 inline constexpr std::chrono::milliseconds kFarewellTime{5000};
@@ -26,4 +26,4 @@ inline std::string farewell(const std::string& who, const std::string& reason) {
   return reason.rfind("rank", 0) == 0 ? reason : who + " left: " + reason;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

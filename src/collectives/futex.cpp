@@ -11,7 +11,7 @@
 
 #include "collectives/barrier.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
@@ -53,4 +53,4 @@ bool Turns::next() {
   return true;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -7,7 +7,7 @@
 
 #include "core/clock.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 struct SpinPolicy;
 
@@ -31,4 +31,4 @@ class Turns {
   Clock::time_point last_yield_ = {};
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

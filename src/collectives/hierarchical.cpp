@@ -7,7 +7,7 @@
 #include "collectives/farewell.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 struct Place {
@@ -171,4 +171,4 @@ std::unique_ptr<Collectives> make_hierarchical(std::unique_ptr<Collectives> inne
   return std::make_unique<Hierarchical>(std::move(inner), std::move(outer), groups, rank);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

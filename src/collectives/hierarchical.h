@@ -16,7 +16,7 @@
 
 #include "collectives/collectives.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // By group, by index in it: the rank in the whole. Every rank from 0 on stands in it once.
 using GroupTable = std::vector<std::vector<Rank>>;
@@ -28,4 +28,4 @@ std::unique_ptr<Collectives> make_hierarchical(std::unique_ptr<Collectives> inne
                                                std::shared_ptr<Collectives> outer,
                                                const GroupTable& groups, Rank rank);
 
-}  // namespace cohort
+}  // namespace cohort::collectives

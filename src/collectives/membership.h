@@ -9,12 +9,13 @@
 #include "core/types.h"
 #include "transport/metered.h"
 
-namespace cohort {
-
-class ElasticCollectives;  // elastic.h
-namespace kernels {
+namespace cohort::kernels {
 class MessageBoard;  // one_gpu.h
 }
+
+namespace cohort::collectives {
+
+class ElasticCollectives;  // elastic.h
 
 struct Membership {
   Rank rank = 0;
@@ -30,7 +31,7 @@ struct Membership {
 
   // Messages between any two ranks, where JobOptions::messages asked for them; null otherwise.
   // Knows what it carried: messages->traffic().
-  std::unique_ptr<MeteredTransport> messages = nullptr;
+  std::unique_ptr<transport::MeteredTransport> messages = nullptr;
 
   // Where all ranks are on one GPU, what their messages point to; null elsewhere.
   std::shared_ptr<kernels::MessageBoard> board = nullptr;
@@ -49,7 +50,7 @@ struct Membership {
   // no messages. May be called from any thread.
   Traffic message_traffic() const {
     if (!messages) return {};
-    const TransportTraffic all = messages->traffic();
+    const transport::TransportTraffic all = messages->traffic();
     return {all.bytes_sent, all.bytes_received};
   }
 
@@ -60,4 +61,4 @@ struct Membership {
   }
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

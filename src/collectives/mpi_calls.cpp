@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 void check_mpi(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
@@ -49,4 +49,4 @@ bool wait_for(MPI_Request& request, Deadline deadline, const std::function<bool(
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -7,7 +7,7 @@
 
 #include "core/clock.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // Throws PeerError with MPI's own words unless `code` is MPI_SUCCESS.
 void check_mpi(int code, const char* call);
@@ -21,4 +21,4 @@ MPI_Comm copy_of(MPI_Comm communicator, Deadline deadline);
 bool wait_for(MPI_Request& request, Deadline deadline,
               const std::function<bool()>& given_up = nullptr);
 
-}  // namespace cohort
+}  // namespace cohort::collectives

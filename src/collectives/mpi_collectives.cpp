@@ -12,7 +12,7 @@
 #include "collectives/mpi_heartbeat.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
@@ -226,4 +226,4 @@ std::shared_ptr<MpiLink> MpiLink::create(MPI_Comm communicator, MpiMembers membe
   return std::make_shared<Link>(communicator, std::move(members), deadline);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -27,7 +27,7 @@
 #include "collectives/collectives.h"
 #include "core/activity.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 struct MpiMembers {
   std::vector<std::vector<Rank>> ranks = {};  // by member: those it speaks for
@@ -61,4 +61,4 @@ class MpiLink {
   virtual void close() = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -11,7 +11,7 @@
 #include "collectives/mpi_calls.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 constexpr std::chrono::milliseconds kHeartbeatInterval{250};
@@ -236,4 +236,4 @@ void MpiHeartbeat::part(std::vector<Bytes>& outgoing, std::vector<MPI_Request>& 
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

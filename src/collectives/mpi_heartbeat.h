@@ -15,7 +15,7 @@
 #include "collectives/mpi_collectives.h"
 #include "core/activity.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // May be used from several threads. Once failed it makes no more calls of MPI.
 class MpiHeartbeat {
@@ -86,4 +86,4 @@ class MpiHeartbeat {
   std::thread listener_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

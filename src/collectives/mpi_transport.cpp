@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "transport/mailbox.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 constexpr int kMpiTag = 1;
@@ -29,7 +29,7 @@ enum class Kind : std::uint32_t { kMessage, kLast };
 
 // What follows the payload of every piece, where taking it off moves nothing.
 struct Label {
-  Tag tag = 0;
+  transport::Tag tag = 0;
   Kind kind = Kind::kMessage;
   std::uint64_t still_to_come = 0;  // of this message, in the next pieces
 };
@@ -77,10 +77,10 @@ class Pause {
   int idle_ = 0;
 };
 
-class MpiTransport final : public Transport {
+class MpiTransport final : public transport::Transport {
  public:
   MpiTransport(MPI_Comm communicator, const MpiTransportOptions& options, Deadline deadline)
-      : Transport(rank_in(communicator), size_of(communicator)),
+      : transport::Transport(rank_in(communicator), size_of(communicator)),
         communicator_(copy_of(communicator, deadline)),
         piece_bytes_(options.piece_bytes),
         silence_(options.silence),
@@ -101,7 +101,8 @@ class MpiTransport final : public Transport {
     }
   }
 
-  void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline deadline) override {
+  void send(Rank to, transport::Tag tag, std::span<const std::byte> payload,
+            Deadline deadline) override {
     check_rank(to);
     for (const Rank one : {to, rank()}) {
       if (!mailbox_.gone(one).empty()) cannot_send(to, one);
@@ -116,12 +117,12 @@ class MpiTransport final : public Transport {
     hand_over(pieces);
   }
 
-  Message receive(Rank from, Tag tag, Deadline deadline) override {
+  transport::Message receive(Rank from, transport::Tag tag, Deadline deadline) override {
     check_rank(from);
     return mailbox_.receive(from, tag, deadline);
   }
 
-  std::optional<Message> receive_any(Tag tag, Deadline deadline) override {
+  std::optional<transport::Message> receive_any(transport::Tag tag, Deadline deadline) override {
     return mailbox_.receive_any(tag, deadline);
   }
 
@@ -158,7 +159,7 @@ class MpiTransport final : public Transport {
     return size;
   }
 
-  std::list<Outgoing> cut(Tag tag, std::span<const std::byte> payload) const {
+  std::list<Outgoing> cut(transport::Tag tag, std::span<const std::byte> payload) const {
     std::list<Outgoing> pieces;
     std::size_t begin = 0;
     do {
@@ -381,14 +382,15 @@ class MpiTransport final : public Transport {
   [[noreturn]] void cannot_send(Rank to, Rank who) const {
     const std::string why = mailbox_.gone(who);
     throw PeerError(mailbox_.name(rank()) + ": cannot send to " + mailbox_.name(to) + ": " +
-                    mailbox_.name(who) + " " + (why.empty() ? std::string(kClosed) : why));
+                    mailbox_.name(who) + " " +
+                    (why.empty() ? std::string(transport::kClosed) : why));
   }
 
   const MPI_Comm communicator_;
   const std::size_t piece_bytes_;
   const std::chrono::milliseconds silence_;
   std::vector<Peer> peers_;  // by process
-  Mailbox mailbox_;
+  transport::Mailbox mailbox_;
   std::atomic<bool> closed_ = false;
   std::atomic<Clock::rep> part_by_ = 0;  // 0: it goes on
   std::mutex mutex_;                     // guards the next line
@@ -398,10 +400,10 @@ class MpiTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_mpi_transport(MPI_Comm communicator,
-                                              const MpiTransportOptions& options,
-                                              Deadline deadline) {
+std::unique_ptr<transport::Transport> make_mpi_transport(MPI_Comm communicator,
+                                                         const MpiTransportOptions& options,
+                                                         Deadline deadline) {
   return std::make_unique<MpiTransport>(communicator, options, deadline);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

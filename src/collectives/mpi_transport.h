@@ -23,7 +23,7 @@
 #include "core/clock.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 struct MpiTransportOptions {
   std::vector<std::string> names = {};  // by process, for messages; "rank 3" where there is none
@@ -36,8 +36,8 @@ struct MpiTransportOptions {
 //
 // The destructor waits up to 2 s until nothing is on its way any more from or to the others,
 // however long these go on with each other. To be destroyed before MPI_Finalize.
-std::unique_ptr<Transport> make_mpi_transport(MPI_Comm communicator,
-                                              const MpiTransportOptions& options,
-                                              Deadline deadline);
+std::unique_ptr<transport::Transport> make_mpi_transport(MPI_Comm communicator,
+                                                         const MpiTransportOptions& options,
+                                                         Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -14,7 +14,7 @@
 #include "collectives/device_collectives.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 void check(cudaError_t result, const std::string& doing) {
@@ -222,4 +222,4 @@ std::vector<std::unique_ptr<Collectives>> make_nccl_group(
   return group;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

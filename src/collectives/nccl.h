@@ -18,7 +18,7 @@
 
 #include "collectives/collectives.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // GPUs that this process can use; 0 also where there is no driver.
 int count_gpus();
@@ -29,4 +29,4 @@ int count_gpus();
 std::vector<std::unique_ptr<Collectives>> make_nccl_group(
     std::vector<std::unique_ptr<Collectives>> host, Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -9,7 +9,7 @@
 #include "kernels/exchange.h"
 #include "kernels/gossip.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 class OneGpuCollectives final : public DeviceCollectives {
@@ -39,7 +39,7 @@ class OneGpuCollectives final : public DeviceCollectives {
   // In whole fours, which the kernel takes at once.
   Range chunk_of(std::size_t numel) const {
     const auto all = static_cast<std::int64_t>(numel);
-    const Range fours = cohort::chunk_of((all + 3) / 4, size(), rank());
+    const Range fours = collectives::chunk_of((all + 3) / 4, size(), rank());
     const std::int64_t begin = std::min(all, 4 * fours.begin);
     return {begin, std::min(all, 4 * fours.end()) - begin};
   }
@@ -61,4 +61,4 @@ std::shared_ptr<kernels::MessageBoard> make_message_board(int ranks) {
   return std::make_shared<kernels::MessageBoard>(ranks);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

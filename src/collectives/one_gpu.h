@@ -15,11 +15,11 @@
 
 #include "collectives/collectives.h"
 
-namespace cohort {
-
-namespace kernels {
+namespace cohort::kernels {
 class MessageBoard;
 }
+
+namespace cohort::collectives {
 
 // Lets the members of a whole group of this process, in order of rank, sum in the memory of `gpu`.
 // False, and nothing is changed, without the kernels and with more ranks than they take.
@@ -28,4 +28,4 @@ bool sum_on_gpu(std::vector<std::unique_ptr<Collectives>>& group, int gpu);
 // Where so many ranks that share a GPU leave messages for each other; null without the kernels.
 std::shared_ptr<kernels::MessageBoard> make_message_board(int ranks);
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -9,7 +9,7 @@
 #include "collectives/farewell.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 constexpr std::chrono::milliseconds kFarewellLook{100};
@@ -38,7 +38,7 @@ void assign(const Bytes& arrived, std::span<std::byte> out) {
 
 }  // namespace
 
-OverTransport::OverTransport(std::shared_ptr<Transport> transport)
+OverTransport::OverTransport(std::shared_ptr<transport::Transport> transport)
     : Collectives(transport->rank(), transport->size()), transport_(std::move(transport)) {
   if (size() > kMaxSize) {
     throw ConfigError("collectives over a transport serve at most " + std::to_string(kMaxSize) +
@@ -46,14 +46,14 @@ OverTransport::OverTransport(std::shared_ptr<Transport> transport)
   }
 }
 
-Tag OverTransport::tag(Kind kind, int round) const {
+transport::Tag OverTransport::tag(Kind kind, int round) const {
   // 1 bit that says reserved, 3 of kind, 12 of round, 16 of operation.
-  return kFirstReservedTag | static_cast<Tag>(kind) << 28 | static_cast<Tag>(round) << 16 |
-         (operation_ & 0xffff);
+  return transport::kFirstReservedTag | static_cast<transport::Tag>(kind) << 28 |
+         static_cast<transport::Tag>(round) << 16 | (operation_ & 0xffff);
 }
 
-Tag OverTransport::farewell_tag() {
-  return kFirstReservedTag | static_cast<Tag>(Kind::kFarewell) << 28;
+transport::Tag OverTransport::farewell_tag() {
+  return transport::kFirstReservedTag | static_cast<transport::Tag>(Kind::kFarewell) << 28;
 }
 
 template <class Operation>
@@ -71,7 +71,7 @@ auto OverTransport::guarded(Operation&& operation) {
 }
 
 void OverTransport::heed_farewell() {
-  std::optional<Message> farewell;
+  std::optional<transport::Message> farewell;
   try {
     farewell = transport_->try_receive(farewell_tag());
   } catch (const PeerError&) {  // this rank has left itself: give_up() knows why
@@ -107,18 +107,19 @@ void OverTransport::leave(const std::string& reason) {
   if (give_up(text) == text) part(text);
 }
 
-void OverTransport::send(Rank to, Tag tag, std::span<const std::byte> bytes, Deadline deadline) {
+void OverTransport::send(Rank to, transport::Tag tag, std::span<const std::byte> bytes,
+                         Deadline deadline) {
   transport_->send(to, tag, bytes, deadline);
   sent_ += bytes.size();
 }
 
-Bytes OverTransport::receive(Rank from, Tag tag, Deadline deadline) {
+Bytes OverTransport::receive(Rank from, transport::Tag tag, Deadline deadline) {
   const auto start = Clock::now();
   while (true) {
     // A rank that left said so to everybody, also to those who wait for others.
     const Deadline look_up = std::min(deadline, deadline_in(kFarewellLook));
     try {
-      Message message = transport_->receive(from, tag, look_up);
+      transport::Message message = transport_->receive(from, tag, look_up);
       received_ += message.payload.size();
       return std::move(message.payload);
     } catch (const PeerError&) {
@@ -151,14 +152,14 @@ void OverTransport::ring_reduce(std::span<float> values, Deadline deadline) {
   for (int round = 0; round + 1 < parts; ++round) {
     const auto outgoing = piece(values, parts, (rank() + parts - round) % parts);
     const auto incoming = piece(values, parts, (rank() + 2 * parts - round - 1) % parts);
-    const Tag step = tag(Kind::kReduceScatter, round);
+    const transport::Tag step = tag(Kind::kReduceScatter, round);
     send(right(), step, std::as_bytes(outgoing), deadline);
     add(receive_exactly(left(), step, incoming.size_bytes(), deadline), incoming);
   }
   for (int round = 0; round + 1 < parts; ++round) {
     const auto outgoing = piece(values, parts, (rank() + 1 + parts - round) % parts);
     const auto incoming = piece(values, parts, (rank() + parts - round) % parts);
-    const Tag step = tag(Kind::kReduceGather, round);
+    const transport::Tag step = tag(Kind::kReduceGather, round);
     send(right(), step, std::as_bytes(outgoing), deadline);
     assign(receive_exactly(left(), step, incoming.size_bytes(), deadline),
            std::as_writable_bytes(incoming));
@@ -187,7 +188,7 @@ std::vector<Bytes> OverTransport::all_gather(std::span<const std::byte> own, Dea
     for (int round = 0; round + 1 < size(); ++round) {
       const Rank outgoing = (rank() + size() - round) % size();
       const Rank incoming = (rank() + 2 * size() - round - 1) % size();
-      const Tag step = tag(Kind::kAllGather, round);
+      const transport::Tag step = tag(Kind::kAllGather, round);
       send(right(), step, all[outgoing], deadline);
       all[incoming] = receive(left(), step, deadline);
     }
@@ -219,14 +220,15 @@ void OverTransport::barrier(Deadline deadline) {
     // After the round with distance d a rank knows of the 2 d - 1 ranks to its left.
     int round = 0;
     for (int distance = 1; distance < size(); distance *= 2, ++round) {
-      const Tag step = tag(Kind::kBarrier, round);
+      const transport::Tag step = tag(Kind::kBarrier, round);
       send((rank() + distance) % size(), step, {}, deadline);
       receive_exactly((rank() + size() - distance) % size(), step, 0, deadline);
     }
   });
 }
 
-Bytes OverTransport::receive_exactly(Rank from, Tag tag, std::size_t bytes, Deadline deadline) {
+Bytes OverTransport::receive_exactly(Rank from, transport::Tag tag, std::size_t bytes,
+                                     Deadline deadline) {
   Bytes payload = receive(from, tag, deadline);
   if (payload.size() != bytes) {
     throw PeerError("rank " + std::to_string(rank()) + ": rank " + std::to_string(from) + " sent " +
@@ -236,4 +238,4 @@ Bytes OverTransport::receive_exactly(Rank from, Tag tag, std::size_t bytes, Dead
   return payload;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

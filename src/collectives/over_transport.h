@@ -30,7 +30,7 @@
 #include "collectives/collectives.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 class OverTransport final : public Collectives {
  public:
@@ -41,7 +41,7 @@ class OverTransport final : public Collectives {
 
   // Uses the tags from kFirstReservedTag on; the transport may carry other tags meanwhile, but not
   // those of a second object like this. Throws ConfigError when the group is larger than kMaxSize.
-  explicit OverTransport(std::shared_ptr<Transport> transport);
+  explicit OverTransport(std::shared_ptr<transport::Transport> transport);
 
   void all_reduce(std::span<float> values, Deadline deadline) override;
   std::vector<Bytes> all_gather(std::span<const std::byte> own, Deadline deadline) override;
@@ -54,7 +54,7 @@ class OverTransport final : public Collectives {
   Traffic traffic() const override { return {sent_.load(), received_.load()}; }
 
  private:
-  enum class Kind : Tag {
+  enum class Kind : transport::Tag {
     kReduceScatter,
     kReduceGather,
     kSmallReduce,
@@ -65,13 +65,13 @@ class OverTransport final : public Collectives {
     kFarewell  // of no operation: why a rank left
   };
 
-  Tag tag(Kind kind, int round = 0) const;
-  static Tag farewell_tag();
+  transport::Tag tag(Kind kind, int round = 0) const;
+  static transport::Tag farewell_tag();
   void ring_reduce(std::span<float> values, Deadline deadline);
   void gather_reduce(std::span<float> values, Deadline deadline);
-  void send(Rank to, Tag tag, std::span<const std::byte> bytes, Deadline deadline);
-  Bytes receive(Rank from, Tag tag, Deadline deadline);
-  Bytes receive_exactly(Rank from, Tag tag, std::size_t bytes, Deadline deadline);
+  void send(Rank to, transport::Tag tag, std::span<const std::byte> bytes, Deadline deadline);
+  Bytes receive(Rank from, transport::Tag tag, Deadline deadline);
+  Bytes receive_exactly(Rank from, transport::Tag tag, std::size_t bytes, Deadline deadline);
 
   // Gives the group up for `failure`, unless it was before; returns why it was given up first.
   std::string give_up(const std::string& failure);
@@ -89,7 +89,7 @@ class OverTransport final : public Collectives {
   Rank right() const { return (rank() + 1) % size(); }
   Rank left() const { return (rank() + size() - 1) % size(); }
 
-  std::shared_ptr<Transport> transport_;
+  std::shared_ptr<transport::Transport> transport_;
   std::uint32_t operation_ = 0;  // how many were begun; all ranks count alike
   std::atomic<std::uint64_t> sent_ = 0;
   std::atomic<std::uint64_t> received_ = 0;
@@ -97,4 +97,4 @@ class OverTransport final : public Collectives {
   std::string failure_;  // empty while the group is whole
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-namespace cohort {
+namespace cohort::collectives {
 
 bool read_peer_memory(pid_t pid, std::uint64_t address, void* out, std::size_t bytes) {
   auto* to = static_cast<std::byte*>(out);
@@ -21,4 +21,4 @@ bool read_peer_memory(pid_t pid, std::uint64_t address, void* out, std::size_t b
   return true;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

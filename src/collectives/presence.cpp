@@ -2,7 +2,7 @@
 
 #include "collectives/futex.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 void Presence::announce(std::uint32_t number, bool shared) {
   number_.store(number);
@@ -46,4 +46,4 @@ Barrier::Result Presence::await(std::uint32_t number, const Barrier& group, cons
   return result;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -14,7 +14,7 @@
 
 #include "collectives/barrier.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 class Presence {
  public:
@@ -38,4 +38,4 @@ class Presence {
   std::atomic<std::uint32_t> sleepers_ = 0;  // how many may have to be woken
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

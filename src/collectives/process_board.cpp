@@ -15,7 +15,7 @@
 #include "collectives/sizes.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 constexpr std::chrono::milliseconds kBoardInterval{100};
@@ -233,4 +233,4 @@ void ProcessBoard::look_after(int process, Watched& watched, std::chrono::millis
   failed_(message);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

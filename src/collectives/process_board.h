@@ -20,7 +20,7 @@
 #include "core/activity.h"
 #include "core/clock.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // One line of text that many may write and the first does. Lies in shared memory; zeros are empty.
 class FailureNote {
@@ -104,4 +104,4 @@ class ProcessBoard {
   std::thread watchdog_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

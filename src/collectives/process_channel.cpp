@@ -11,7 +11,7 @@
 #include "collectives/sum.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 using process_layout::Arrival, process_layout::copy_out_to, process_layout::kChoiceBytes,
     process_layout::kChunkBytes, process_layout::kChunkFloats, process_layout::kDirectBytes,
@@ -347,4 +347,4 @@ void ProcessChannel::broadcast(std::span<std::byte> bytes, Rank root, Deadline d
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -15,7 +15,7 @@
 #include "collectives/process_layout.h"
 #include "collectives/process_owner.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // One member of the collectives of a channel. For one thread at a time, but leave() may come from
 // another. Destroying it tells the others that this member has left.
@@ -87,4 +87,4 @@ class ProcessChannel final : public Collectives {
   std::atomic<std::uint64_t> received_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

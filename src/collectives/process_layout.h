@@ -18,7 +18,7 @@
 #include "collectives/sum.h"
 #include "core/types.h"
 
-namespace cohort::process_layout {
+namespace cohort::collectives::process_layout {
 
 inline constexpr std::size_t kChunkBytes = std::size_t{512} * 1024;
 // From so many bytes on it pays to write past the caches, and from so many on it depends.
@@ -109,4 +109,4 @@ inline void copy_out_to(float* place, std::span<const float> values, bool stream
   }
 }
 
-}  // namespace cohort::process_layout
+}  // namespace cohort::collectives::process_layout

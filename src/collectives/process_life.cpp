@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace cohort {
+namespace cohort::collectives {
 
 std::optional<std::uint64_t> start_of_living_process(std::int64_t pid) {
   char path[64];
@@ -31,4 +31,4 @@ std::uint64_t process_number_space() {
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace cohort {
+namespace cohort::collectives {
 
 // When a process began, in the system's own unit; nothing once it has ended. A number that has gone
 // to another process since shows by another beginning.
@@ -14,4 +14,4 @@ std::optional<std::uint64_t> start_of_living_process(std::int64_t pid);
 // each other. Equal where numbers mean the same.
 std::uint64_t process_number_space();
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -12,7 +12,7 @@
 #include "collectives/process_shared.h"
 #include "collectives/shared_mapping.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // The mapping, the board in it, and how its channels fail. May be used from several threads.
 class SharedByProcesses final : public ProcessShared,
@@ -80,4 +80,4 @@ class SharedByProcesses final : public ProcessShared,
   ProcessBoard board_;  // last: its thread uses the others
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

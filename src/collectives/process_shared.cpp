@@ -7,7 +7,7 @@
 #include "collectives/shared_mapping.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 void check_group(const ProcessGroup& group, int own) {
@@ -39,4 +39,4 @@ std::shared_ptr<ProcessShared> ProcessShared::open(const std::string& name,
   return std::make_shared<SharedByProcesses>(SharedMapping::open(name, bytes), group, own);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -29,7 +29,7 @@
 #include "collectives/collectives.h"
 #include "core/activity.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // Who shares; the same in every process.
 struct ProcessGroup {
@@ -64,4 +64,4 @@ class ProcessShared {
   virtual std::string failure(int channel) const = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

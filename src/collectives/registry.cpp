@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "transport/in_process.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 std::unique_ptr<CollectivesGroup> make_in_process(int size) {
@@ -33,7 +33,7 @@ std::unique_ptr<CollectivesGroup> make_process_shared(int size) {
 
 std::unique_ptr<CollectivesGroup> make_over_transport(int size) {
   auto group = std::make_unique<CollectivesGroup>();
-  for (auto& transport : make_in_process_group(size)) {
+  for (auto& transport : transport::make_in_process_group(size)) {
     group->members.push_back(std::make_unique<OverTransport>(std::move(transport)));
   }
   return group;
@@ -78,4 +78,4 @@ const CollectivesRegistry& collectives() {
   return table;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -7,7 +7,7 @@
 #include "collectives/collectives.h"
 #include "core/registry.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // One object for each rank of a group that lives in this process, by rank.
 struct CollectivesGroup {
@@ -19,4 +19,4 @@ using CollectivesRegistry = Registry<CollectivesGroup, int>;
 
 const CollectivesRegistry& collectives();
 
-}  // namespace cohort
+}  // namespace cohort::collectives

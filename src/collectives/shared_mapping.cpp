@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 // A file descriptor that is closed when its mapping is made; the mapping lives on.
@@ -92,4 +92,4 @@ void SharedMapping::remove_name() {
   named_ = false;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

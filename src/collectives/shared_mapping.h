@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-namespace cohort {
+namespace cohort::collectives {
 
 class SharedMapping {
  public:
@@ -40,4 +40,4 @@ class SharedMapping {
   bool named_;  // this object has to remove the name
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

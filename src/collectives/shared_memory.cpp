@@ -15,7 +15,7 @@
 #include "collectives/sum.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 std::string MemberNames::name(int member) const {
   const auto index = static_cast<std::size_t>(member);
@@ -330,4 +330,4 @@ std::vector<std::unique_ptr<Collectives>> make_shared_memory_group(
   return make_shared_memory_group(size, MemberNames{{}, std::move(activities)});
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

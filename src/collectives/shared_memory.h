@@ -22,7 +22,7 @@
 #include "collectives/sizes.h"
 #include "core/activity.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // What messages call the members of a group that is part of a larger one, by member.
 struct MemberNames {
@@ -42,4 +42,4 @@ std::vector<std::unique_ptr<Collectives>> make_shared_memory_group(int size,
 std::vector<std::unique_ptr<Collectives>> make_shared_memory_group(
     int size, std::vector<std::shared_ptr<Activity>> activities);
 
-}  // namespace cohort
+}  // namespace cohort::collectives

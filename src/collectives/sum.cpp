@@ -10,7 +10,7 @@
 
 #include "core/simd.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 // Fixed lengths, so that every optimisation level makes vector instructions of them.
@@ -134,4 +134,4 @@ void sum_past_caches(std::span<const float* const> inputs, float* out, float* co
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

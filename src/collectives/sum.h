@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace cohort {
+namespace cohort::collectives {
 
 // out[i] = ((inputs[0][i] + inputs[1][i]) + inputs[2][i]) + ... for i below `count`; the same bits
 // on every CPU. `out` may be one of the inputs, but not overlap one otherwise. At least one input.
@@ -27,4 +27,4 @@ void sum_past_caches(std::span<const float* const> inputs, float* out, std::int6
 void sum_past_caches(std::span<const float* const> inputs, float* out, float* copy,
                      std::int64_t count);
 
-}  // namespace cohort
+}  // namespace cohort::collectives

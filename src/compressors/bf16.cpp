@@ -5,7 +5,7 @@
 
 #include "core/simd.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 constexpr std::uint16_t kBf16Exponent = 0x7f80;
@@ -38,4 +38,4 @@ COHORT_SIMD_CLONES void widen_bf16(const std::byte* __restrict in, float* __rest
 
 Bf16::Bf16() : Halves({narrow_to_bf16, widen_bf16, kBf16Exponent}) {}
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -9,7 +9,7 @@
 
 #include "compressors/halves.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 class Bf16 final : public Halves {
  public:
@@ -19,4 +19,4 @@ class Bf16 final : public Halves {
   double contraction(std::int64_t numel) const override { return numel == 0 ? 1.0 : 1.0 - 0x1p-16; }
 };
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -20,7 +20,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 // What a message is about. Both sides know it, so what is drawn at random from it is not sent, and
 // nothing has to be remembered.
@@ -66,4 +66,4 @@ class Compressor {
   virtual std::size_t max_encoded_bytes(std::int64_t numel) const = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -7,7 +7,7 @@
 
 #include "compressors/wire.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace detail {
 
 std::uint16_t half_of(float value) {
@@ -91,4 +91,4 @@ void widen_fp16(const std::byte* in, float* out, std::size_t numel) {
 
 Fp16::Fp16() : Halves({narrow_to_fp16, widen_fp16, kFp16Exponent}) {}
 
-}  // namespace cohort
+}  // namespace cohort::compressors

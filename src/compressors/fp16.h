@@ -9,7 +9,7 @@
 
 #include "compressors/halves.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 namespace detail {
 // What processors without the instructions do, one number at a time; the same bits.
@@ -25,4 +25,4 @@ class Fp16 final : public Halves {
   double contraction(std::int64_t numel) const override { return numel == 0 ? 1.0 : 0.0; }
 };
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -7,7 +7,7 @@
 #include "compressors/wire.h"
 #include "core/error.h"
 
-namespace cohort::detail {
+namespace cohort::compressors::detail {
 namespace {
 
 // The best r for gaps that are geometrically distributed is the least with
@@ -134,4 +134,4 @@ std::size_t decode_gaps(std::string_view compressor, std::span<const std::byte> 
   return bytes;
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::compressors::detail

@@ -13,7 +13,7 @@
 
 #include "core/types.h"
 
-namespace cohort::detail {
+namespace cohort::compressors::detail {
 
 // Appends the code of `indices`, which ascend strictly and are below `numel` < 2^32.
 void encode_gaps(std::span<const std::uint32_t> indices, std::size_t numel, Bytes& wire);
@@ -26,4 +26,4 @@ std::size_t decode_gaps(std::string_view compressor, std::span<const std::byte> 
 // No `count` of `numel` indices take more bytes.
 std::size_t max_gap_bytes(std::size_t count, std::size_t numel);
 
-}  // namespace cohort::detail
+}  // namespace cohort::compressors::detail

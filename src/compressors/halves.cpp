@@ -6,7 +6,7 @@
 #include "compressors/wire.h"
 #include "core/simd.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 COHORT_SIMD_CLONES std::uint32_t count_all_set(const std::byte* bytes, std::size_t numel,
@@ -60,4 +60,4 @@ void Halves::check(std::span<const std::byte> wire, std::size_t numel) const {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::compressors

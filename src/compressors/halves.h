@@ -7,7 +7,7 @@
 
 #include "compressors/compressor.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 // Wire: 2 n bytes, each number converted by itself. A message with a value that is not finite is
 // refused.
@@ -37,4 +37,4 @@ class Halves : public Compressor {
   Format format_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::compressors

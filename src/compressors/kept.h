@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <limits>
 
-namespace cohort::detail {
+namespace cohort::compressors::detail {
 
 // k = max(1, floor(n (1 - ratio))), where the ratio is the decimal number that was written: 0.9 of
 // 1000 leaves 100, though 1 - 0.9 is a little less than 0.1 for a computer (and 99 were left by the
@@ -18,4 +18,4 @@ inline std::size_t kept(std::size_t numel, double ratio) {
   return std::min(numel, std::max<std::size_t>(1, share));
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::compressors::detail

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 template <class Span>
@@ -83,4 +83,4 @@ double ModelCodec::contraction() const {
   return least;
 }
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -14,7 +14,7 @@
 #include "compressors/compressor.h"
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 class ModelCodec {
  public:
@@ -56,4 +56,4 @@ class ModelCodec {
   std::size_t max_encoded_bytes_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -5,7 +5,7 @@
 
 #include "compressors/wire.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 constexpr std::size_t kCopyBlock = 2048;  // stays in the nearest cache from one pass to the next
@@ -42,4 +42,4 @@ std::size_t None::decode_add(std::span<const std::byte> wire, const MessageKey&,
   return dense.size_bytes();
 }
 
-}  // namespace cohort
+}  // namespace cohort::compressors

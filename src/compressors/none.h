@@ -3,7 +3,7 @@
 
 #include "compressors/compressor.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 class None final : public Compressor {
  public:
@@ -20,4 +20,4 @@ class None final : public Compressor {
   }
 };
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -9,7 +9,7 @@
 // handed on inside this file only, by functions that are always inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-namespace cohort::detail {
+namespace cohort::compressors::detail {
 namespace {
 
 constexpr std::size_t kLanes = 8;
@@ -213,4 +213,4 @@ Extent extent_of(const float* values, std::size_t numel) {
   return extent;
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::compressors::detail

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cohort::detail {
+namespace cohort::compressors::detail {
 
 // How to make levels of magnitudes. y = |x| * prescale * factor is the level times 2^fraction_bits;
 // random bits are added below and the fraction is cut off, so that the expectation is y. Two
@@ -43,4 +43,4 @@ struct Extent {
 };
 Extent extent_of(const float* values, std::size_t numel);
 
-}  // namespace cohort::detail
+}  // namespace cohort::compressors::detail

@@ -9,7 +9,7 @@
 #include "compressors/wire.h"
 #include "core/random.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 constexpr std::size_t kHeader = sizeof(float) + 1;
@@ -131,4 +131,4 @@ std::size_t Qsgd::max_encoded_bytes(std::int64_t numel) const {
   return kHeader + detail::packed_bytes(static_cast<std::size_t>(numel), width + 1);
 }
 
-}  // namespace cohort
+}  // namespace cohort::compressors

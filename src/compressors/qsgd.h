@@ -20,7 +20,7 @@
 
 #include "compressors/compressor.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 class Qsgd final : public Compressor {
  public:
@@ -47,4 +47,4 @@ class Qsgd final : public Compressor {
   bool biased_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::compressors

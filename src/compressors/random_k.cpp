@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/random.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 std::vector<std::uint32_t> RandomK::indices(std::size_t numel, const MessageKey& key) const {
   COHORT_CHECK(numel <= std::numeric_limits<std::uint32_t>::max(),
@@ -98,4 +98,4 @@ std::size_t RandomK::max_encoded_bytes(std::int64_t numel) const {
   return detail::kept(static_cast<std::size_t>(numel), ratio_) * sizeof(float);
 }
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -14,7 +14,7 @@
 
 #include "compressors/compressor.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 class RandomK final : public Compressor {
  public:
@@ -42,4 +42,4 @@ class RandomK final : public Compressor {
   bool biased_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::compressors

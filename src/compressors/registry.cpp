@@ -14,7 +14,7 @@
 #include "compressors/top_k.h"
 #include "config/fields.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 void check(const CompressorOptions& options) {
@@ -54,29 +54,29 @@ std::unique_ptr<Compressor> make_qsgd(const CompressorOptions& options) {
   return std::make_unique<Qsgd>(options.seed, options.bits, options.biased);
 }
 
-ConfigField ratio_field() {
+config::ConfigField ratio_field() {
   return {"compress-ratio",
-          setting_group::kGossip,
-          &RunConfig::compress_ratio,
+          config::setting_group::kGossip,
+          &config::RunConfig::compress_ratio,
           "top-k, random-k: share of the elements that is dropped",
           0,
           0.9999999,
           {}};
 }
 
-ConfigField bits_field() {
+config::ConfigField bits_field() {
   return {"quantize-bits",
-          setting_group::kGossip,
-          &RunConfig::quantize_bits,
+          config::setting_group::kGossip,
+          &config::RunConfig::quantize_bits,
           "qsgd: bits of a level",
           1,
           16};
 }
 
-ConfigField biased_field() {
+config::ConfigField biased_field() {
   return {"biased",
-          setting_group::kGossip,
-          &RunConfig::biased,
+          config::setting_group::kGossip,
+          &config::RunConfig::biased,
           "qsgd, random-k: contracting, not right on average; always so in choco and deep-squeeze",
           0,
           0,
@@ -108,4 +108,4 @@ const CompressorRegistry& compressors() {
   return table;
 }
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -5,7 +5,7 @@
 #include "config/part_traits.h"
 #include "core/registry.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 // The settings that compressors share; each takes what it knows. They must be equal on all ranks.
 // The factories throw ConfigError for values out of range, whether they use them or not.
@@ -17,8 +17,9 @@ struct CompressorOptions {
                         // making its expectation the vector itself
 };
 
-using CompressorRegistry = RegistryWithTraits<PartTraits, Compressor, const CompressorOptions&>;
+using CompressorRegistry =
+    RegistryWithTraits<config::PartTraits, Compressor, const CompressorOptions&>;
 
 const CompressorRegistry& compressors();
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -11,7 +11,7 @@
 
 #include "core/simd.h"
 
-namespace cohort::detail {
+namespace cohort::compressors::detail {
 namespace {
 
 constexpr std::size_t kWord = 64;              // elements looked at together
@@ -177,4 +177,4 @@ std::span<const std::uint32_t> Selection::largest(std::span<const float> values,
   return {candidates_.data(), found_};
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::compressors::detail

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace cohort::detail {
+namespace cohort::compressors::detail {
 
 // Keeps its memory from call to call. One thread at a time.
 class Selection {
@@ -33,4 +33,4 @@ class Selection {
   std::vector<std::uint32_t> magnitudes_;
 };
 
-}  // namespace cohort::detail
+}  // namespace cohort::compressors::detail

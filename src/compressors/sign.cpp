@@ -10,7 +10,7 @@
 
 #include "compressors/wire.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 constexpr std::size_t kWord = 64;  // elements packed at a time
@@ -172,4 +172,4 @@ std::size_t Sign::decode_add(std::span<const std::byte> wire, const MessageKey&,
   return max_encoded_bytes(static_cast<std::int64_t>(dense.size()));
 }
 
-}  // namespace cohort
+}  // namespace cohort::compressors

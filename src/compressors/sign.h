@@ -16,7 +16,7 @@
 
 #include "compressors/compressor.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 class Sign final : public Compressor {
  public:
@@ -35,4 +35,4 @@ class Sign final : public Compressor {
   }
 };
 
-}  // namespace cohort
+}  // namespace cohort::compressors

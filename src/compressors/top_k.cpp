@@ -9,7 +9,7 @@
 #include "compressors/wire.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 // The checked indices of `kept` values that stand at the front of `wire`, and the bytes of both.
@@ -79,4 +79,4 @@ std::size_t TopK::max_encoded_bytes(std::int64_t numel) const {
   return kept * sizeof(float) + detail::max_gap_bytes(kept, all);
 }
 
-}  // namespace cohort
+}  // namespace cohort::compressors

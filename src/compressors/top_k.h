@@ -12,7 +12,7 @@
 #include "compressors/compressor.h"
 #include "compressors/selection.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 class TopK final : public Compressor {
  public:
@@ -34,4 +34,4 @@ class TopK final : public Compressor {
   detail::Selection selection_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -4,7 +4,7 @@
 
 #include "compressors/wire.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 constexpr const char* kName = "votes";
@@ -64,4 +64,4 @@ void add_votes(std::span<const std::byte> wire, std::span<float> sums) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -11,7 +11,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 // Replaces the content of `wire`. Of an element that is not a number the vote is 0.
 void pack_votes(std::span<const float> values, Bytes& wire);
@@ -20,4 +20,4 @@ void pack_votes(std::span<const float> values, Bytes& wire);
 // from pack_votes() of a vector of that length.
 void add_votes(std::span<const std::byte> wire, std::span<float> sums);
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/simd.h"
 
-namespace cohort::detail {
+namespace cohort::compressors::detail {
 namespace {
 
 // A number is not finite when all bits of its exponent are set, that is, when the magnitude's bits
@@ -52,4 +52,4 @@ void refuse(std::string_view compressor, std::string_view what) {
                   std::string(what));
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::compressors::detail

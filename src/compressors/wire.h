@@ -9,7 +9,7 @@
 
 #include "core/types.h"
 
-namespace cohort::detail {
+namespace cohort::compressors::detail {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian");
 
@@ -44,4 +44,4 @@ void add_scaled(const float* values, float weight, float* dense, std::size_t num
 // Throws PeerError: `compressor` found `what` on the wire.
 [[noreturn]] void refuse(std::string_view compressor, std::string_view what);
 
-}  // namespace cohort::detail
+}  // namespace cohort::compressors::detail

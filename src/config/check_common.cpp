@@ -4,7 +4,7 @@
 #include "config/run_config.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::config {
 namespace {
 
 bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
@@ -53,4 +53,4 @@ void check_common(const RunConfig& config) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::config

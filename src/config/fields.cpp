@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace cohort {
+namespace cohort::config {
 namespace {
 
 using setting_group::kData, setting_group::kGossip, setting_group::kModel, setting_group::kNetwork,
@@ -446,4 +446,4 @@ const std::vector<ConfigField>& common_fields() {
   return table;
 }
 
-}  // namespace cohort
+}  // namespace cohort::config

@@ -5,7 +5,7 @@
 
 #include "config/run_config.h"
 
-namespace cohort {
+namespace cohort::config {
 
 inline constexpr double kMaxCount = 1e15;  // far above any real count, exactly representable
 inline constexpr double kAnyNumber = 1e308;
@@ -29,4 +29,4 @@ inline constexpr const char* kRecord = "Evaluation, records, checkpoints";
 // Its place in that order; headings of a method's own come after those of the other methods.
 int place_of_group(const std::string& group);
 
-}  // namespace cohort
+}  // namespace cohort::config

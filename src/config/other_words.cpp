@@ -4,7 +4,7 @@
 
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::config {
 namespace {
 
 // Each line is one meaning; ours first where there is one.
@@ -149,4 +149,4 @@ std::string advice_instead_of(std::string_view word) {
   return "";
 }
 
-}  // namespace cohort
+}  // namespace cohort::config

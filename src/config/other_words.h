@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::config {
 
 // The entry of `known` that means the same as `word`, or "". Both without leading dashes; `_` and
 // `-`, capital and small letters are the same: batch_size and bs are known for batch, and
@@ -19,4 +19,4 @@ std::string nearest_meaning(std::string_view word, const std::vector<std::string
 // For a word that means something which this program has not: what to do instead, or "".
 std::string advice_instead_of(std::string_view word);
 
-}  // namespace cohort
+}  // namespace cohort::config

@@ -19,7 +19,7 @@
 
 #include "config/run_config.h"
 
-namespace cohort {
+namespace cohort::config {
 
 template <class Struct>
 class OwnSettings {
@@ -66,4 +66,4 @@ class OwnSettings {
   std::vector<Row> rows_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::config

@@ -9,7 +9,7 @@
 
 #include "config/run_config.h"
 
-namespace cohort {
+namespace cohort::config {
 
 struct PartTraits {
   std::vector<ConfigField> settings = {};  // several parts may list the same one
@@ -22,4 +22,4 @@ struct PartTraits {
   }
 };
 
-}  // namespace cohort
+}  // namespace cohort::config

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::config {
 namespace {
 
 using nlohmann::json;
@@ -221,4 +221,4 @@ std::vector<std::string> merge_json(RunConfig& config, std::string_view text,
   return names;
 }
 
-}  // namespace cohort
+}  // namespace cohort::config

@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-namespace cohort {
+namespace cohort::config {
 
 using SettingValue = std::variant<std::string, std::int64_t, double, bool, std::vector<double>>;
 using SettingValues = std::map<std::string, SettingValue>;  // by the name of the setting
@@ -211,4 +211,4 @@ void refuse_idle(bool idle, const std::string& flag, const std::string& need);
 // Combinations of common settings that make no sense. Throws ConfigError.
 void check_common(const RunConfig& config);
 
-}  // namespace cohort
+}  // namespace cohort::config

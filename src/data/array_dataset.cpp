@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/random.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 // One row: the image's columns [first, last) are there, the rest is black.
@@ -120,4 +120,4 @@ void ArrayDataset::resize(const float* stored, float* out) const {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -15,7 +15,7 @@
 #include "data/image_transform.h"
 #include "data/normalize.h"
 
-namespace cohort {
+namespace cohort::data {
 
 struct ArrayOptions {
   std::vector<std::string> class_names = {};  // every label of the images is below its length
@@ -67,4 +67,4 @@ class ArrayDataset final : public Dataset {
   ResampleAxis columns_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::data

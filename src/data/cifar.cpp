@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 constexpr std::uint64_t kMaxCifarBytes = std::uint64_t{2} << 30;
@@ -72,9 +72,9 @@ void parse_cifar(std::span<const std::uint8_t> bytes, CifarKind kind, const std:
 ImageArray read_cifar(std::span<const std::filesystem::path> files, CifarKind kind) {
   ImageArray images;
   for (const std::filesystem::path& file : files) {
-    parse_cifar(read_file(file, kMaxCifarBytes).octets(), kind, file.string(), images);
+    parse_cifar(storage::read_file(file, kMaxCifarBytes).octets(), kind, file.string(), images);
   }
   return images;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

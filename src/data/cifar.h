@@ -11,7 +11,7 @@
 
 #include "data/image_array.h"
 
-namespace cohort {
+namespace cohort::data {
 
 enum class CifarKind { kTen, kHundred };
 
@@ -28,4 +28,4 @@ void parse_cifar(std::span<const std::uint8_t> bytes, CifarKind kind, const std:
 // The records of several files, one file after the other.
 ImageArray read_cifar(std::span<const std::filesystem::path> files, CifarKind kind);
 
-}  // namespace cohort
+}  // namespace cohort::data

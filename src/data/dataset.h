@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::data {
 
 // The label of what is not to be predicted: it counts neither in the loss nor as right or wrong.
 inline constexpr std::int64_t kNoLabel = -100;
@@ -53,4 +53,4 @@ class Dataset {
   virtual void read(std::int64_t index, std::uint64_t augmentation, std::span<float> out) const = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::data

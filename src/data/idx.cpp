@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 // No deflate stream expands further than this (zlib's technical notes: 1032:1).
@@ -191,12 +191,12 @@ std::vector<std::int64_t> parse_idx_dimensions(std::span<const std::uint8_t> byt
 
 IdxArray read_idx(const std::filesystem::path& path) {
   const std::string name = path.string();
-  return parse_idx(read_file(path, kIdxLimitBytes + 64).octets(), name);
+  return parse_idx(storage::read_file(path, kIdxLimitBytes + 64).octets(), name);
 }
 
 std::vector<std::int64_t> read_idx_dimensions(const std::filesystem::path& path) {
   const std::string name = path.string();
-  return parse_idx_dimensions(read_file(path, kIdxLimitBytes + 64).octets(), name);
+  return parse_idx_dimensions(storage::read_file(path, kIdxLimitBytes + 64).octets(), name);
 }
 
 ImageArray read_idx_images(const std::filesystem::path& images, const std::filesystem::path& labels,
@@ -229,4 +229,4 @@ ImageArray read_idx_images(const std::filesystem::path& images, const std::files
           .labels = std::move(targets.values)};
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -15,7 +15,7 @@
 
 #include "data/image_array.h"
 
-namespace cohort {
+namespace cohort::data {
 
 inline constexpr std::uint64_t kIdxLimitBytes = std::uint64_t{2} << 30;
 
@@ -36,4 +36,4 @@ std::vector<std::int64_t> read_idx_dimensions(const std::filesystem::path& path)
 ImageArray read_idx_images(const std::filesystem::path& images, const std::filesystem::path& labels,
                            int classes);
 
-}  // namespace cohort
+}  // namespace cohort::data

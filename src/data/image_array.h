@@ -6,7 +6,7 @@
 
 #include "data/dataset.h"
 
-namespace cohort {
+namespace cohort::data {
 
 struct ImageArray {
   SampleShape shape;
@@ -16,4 +16,4 @@ struct ImageArray {
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
-}  // namespace cohort
+}  // namespace cohort::data

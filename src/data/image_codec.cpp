@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 enum class Format { kJpeg, kPng };
@@ -54,4 +54,4 @@ void check_image_size(std::uint64_t width, std::uint64_t height, std::size_t fil
 }
 
 }  // namespace detail
-}  // namespace cohort
+}  // namespace cohort::data

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::data {
 
 inline constexpr int kMaxImageSide = 16384;
 inline constexpr std::int64_t kMaxImagePixels = std::int64_t{256} << 20;
@@ -46,4 +46,4 @@ void check_image_size(std::uint64_t width, std::uint64_t height, std::size_t fil
                       const std::string& name);
 
 }  // namespace detail
-}  // namespace cohort
+}  // namespace cohort::data

@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -171,7 +171,9 @@ void drop_first(ImageListing& listing, std::int64_t count) {
   listing.entries = std::move(kept);
 }
 
-FileContent read_image_file(const fs::path& file) { return read_file(file, kMaxImageBytes); }
+storage::FileContent read_image_file(const fs::path& file) {
+  return storage::read_file(file, kMaxImageBytes);
+}
 
 ImageFolder::ImageFolder(ImageListing listing, const ImageFolderOptions& options)
     : listing_(std::move(listing)),
@@ -186,7 +188,7 @@ ImageFolder::ImageFolder(ImageListing listing, const ImageFolderOptions& options
 void ImageFolder::read(std::int64_t index, std::uint64_t augmentation, std::span<float> out) const {
   COHORT_CHECK(index >= 0 && index < size(), "sample index in range");
   const std::string name = listing_.entries[static_cast<std::size_t>(index)].file.string();
-  const FileContent content = read_image_file(name);
+  const storage::FileContent content = read_image_file(name);
   const std::span<const std::uint8_t> bytes = content.octets();
   const ImageSize full = read_image_size(bytes, name);
   RandomStream random(augmentation);
@@ -217,4 +219,4 @@ void ImageFolder::read(std::int64_t index, std::uint64_t augmentation, std::span
   write_normalized(resized, box, mirror, table_, out);
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

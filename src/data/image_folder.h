@@ -17,7 +17,7 @@
 #include "data/normalize.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::data {
 
 struct ImageListing {
   struct Entry {
@@ -84,6 +84,6 @@ class ImageFolder final : public Dataset {
 };
 
 // The file's bytes, at most 256 MiB of them.
-FileContent read_image_file(const std::filesystem::path& file);
+storage::FileContent read_image_file(const std::filesystem::path& file);
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -10,7 +10,7 @@
 #include <jerror.h>
 #endif
 
-namespace cohort::detail {
+namespace cohort::data::detail {
 
 #ifdef COHORT_WITH_JPEG
 namespace {
@@ -158,4 +158,4 @@ Image decode_jpeg(std::span<const std::uint8_t> bytes, const std::string& name, 
 
 #endif
 
-}  // namespace cohort::detail
+}  // namespace cohort::data::detail

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 constexpr std::uint64_t kMaxListBytes = std::uint64_t{1} << 30;
@@ -36,7 +36,7 @@ bool parse_line(std::string_view line, const std::filesystem::path& folder,
 }  // namespace
 
 ImageListing read_image_list(const std::filesystem::path& file) {
-  const std::string text = read_text_file(file, kMaxListBytes);
+  const std::string text = storage::read_text_file(file, kMaxListBytes);
   const std::filesystem::path folder = file.parent_path();
   ImageListing listing;
   std::int64_t classes = 0;
@@ -63,4 +63,4 @@ ImageListing read_image_list(const std::filesystem::path& file) {
   return listing;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

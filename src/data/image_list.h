@@ -6,7 +6,7 @@
 
 #include "data/image_folder.h"
 
-namespace cohort {
+namespace cohort::data {
 
 // Reads `file`. Paths are relative to its folder; a label is a whole number from 0 up; empty lines
 // are passed over. Classes are named "0", "1", ... up to the highest label. Throws FileError naming
@@ -14,4 +14,4 @@ namespace cohort {
 // when they are read.
 ImageListing read_image_list(const std::filesystem::path& file);
 
-}  // namespace cohort
+}  // namespace cohort::data

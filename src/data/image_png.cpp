@@ -10,7 +10,7 @@
 #include <cstring>
 #endif
 
-namespace cohort::detail {
+namespace cohort::data::detail {
 
 #ifdef COHORT_WITH_PNG
 namespace {
@@ -131,4 +131,4 @@ Image decode_png(std::span<const std::uint8_t> bytes, const std::string& name) {
 
 #endif
 
-}  // namespace cohort::detail
+}  // namespace cohort::data::detail

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 // PIL's fixed point: 8 bits for the value, 2 spare, the rest for the fraction.
@@ -205,4 +205,4 @@ void write_normalized(const Image& image, const CropBox& box, bool mirror,
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -10,7 +10,7 @@
 #include "data/image_codec.h"
 #include "data/normalize.h"
 
-namespace cohort {
+namespace cohort::data {
 
 // One axis of a bilinear resize with antialiasing: a triangle filter, widened by the reduction
 // when the picture shrinks (as PIL and torchvision do it). Output place i is the sum of
@@ -69,4 +69,4 @@ int permitted_reduction(const CropBox& needed, ImageSize wanted);
 void write_normalized(const Image& image, const CropBox& box, bool mirror,
                       const NormalizeTable& table, std::span<float> out);
 
-}  // namespace cohort
+}  // namespace cohort::data

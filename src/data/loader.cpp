@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace detail {
 
 struct LoaderSlot {
@@ -231,4 +231,4 @@ LoadedBatch Loader::next() {
   return batch;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -27,7 +27,7 @@
 #include "data/dataset.h"
 #include "data/sample_order.h"
 
-namespace cohort {
+namespace cohort::data {
 
 namespace detail {
 struct LoaderRing;
@@ -99,4 +99,4 @@ class Loader {
   std::vector<std::thread> readers_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::data

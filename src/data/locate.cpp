@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -179,4 +179,4 @@ FoundFiles locate(std::string_view name, std::span<const fs::path> search) {
                   (tried.empty() ? " no folder at all" : tried) + "\nTo have it, " + place.advice);
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

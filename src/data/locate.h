@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::data {
 
 struct FoundFiles {
   std::filesystem::path folder;
@@ -25,4 +25,4 @@ struct FoundFiles {
 // the family is passed over.
 FoundFiles locate(std::string_view name, std::span<const std::filesystem::path> search);
 
-}  // namespace cohort
+}  // namespace cohort::data

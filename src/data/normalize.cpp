@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::data {
 
 Normalization Normalization::none(std::int64_t channels) {
   const auto n = static_cast<std::size_t>(channels);
@@ -26,4 +26,4 @@ NormalizeTable::NormalizeTable(const Normalization& normalization) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace cohort {
+namespace cohort::data {
 
 struct Normalization {
   std::vector<double> mean;       // one for each channel
@@ -30,4 +30,4 @@ class NormalizeTable {
   std::vector<std::array<float, 256>> tables_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::data

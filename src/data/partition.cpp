@@ -9,7 +9,7 @@
 #include "core/random.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 using Parts = std::vector<std::vector<std::int64_t>>;
@@ -128,4 +128,4 @@ std::vector<std::vector<std::int64_t>> partition(PartitionKind kind,
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

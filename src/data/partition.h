@@ -9,7 +9,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::data {
 
 enum class PartitionKind {
   kNone,       // everyone owns everything
@@ -31,4 +31,4 @@ std::vector<std::vector<std::int64_t>> partition(PartitionKind kind,
                                                  std::span<const std::int64_t> labels, int workers,
                                                  double alpha, Seed seed);
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -14,7 +14,7 @@
 #include "data/synthetic.h"
 #include "data/text_sets.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 const std::vector<std::string> kFashionClasses = {"T-shirt/top", "Trouser",   "Pullover", "Dress",
@@ -261,4 +261,4 @@ std::unique_ptr<DataSplits> load_data(const DataRequest& request) {
   return data_sets().make(request.name, request);
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

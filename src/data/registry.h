@@ -11,7 +11,7 @@
 #include "core/types.h"
 #include "data/dataset.h"
 
-namespace cohort {
+namespace cohort::data {
 
 // How a text is cut; see text.h.
 struct TextRequest {
@@ -74,4 +74,4 @@ std::unique_ptr<DataSplits> load_data(const DataRequest& request);
 const std::vector<std::string>& augment_names();
 const std::vector<std::string>& normalize_names();
 
-}  // namespace cohort
+}  // namespace cohort::data

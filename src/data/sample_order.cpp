@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/random.h"
 
-namespace cohort {
+namespace cohort::data {
 
 std::int64_t steps_in(std::int64_t samples, std::int64_t batch, bool drop_last) {
   return drop_last ? samples / batch : (samples + batch - 1) / batch;
@@ -173,4 +173,4 @@ void SampleOrder::batch(Step step, std::vector<SampleRef>& out) const {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -27,7 +27,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::data {
 
 struct SampleRef {
   std::int64_t index;          // in the data set
@@ -113,4 +113,4 @@ class SampleOrder {
   mutable Kept kept_[2];      // the latest first
 };
 
-}  // namespace cohort
+}  // namespace cohort::data

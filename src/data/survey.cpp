@@ -10,7 +10,7 @@
 #include "data/locate.h"
 #include "data/text_sets.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -176,4 +176,4 @@ DataReport verify(const DataRequest& request) {
   return report;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -10,7 +10,7 @@
 #include "data/dataset.h"
 #include "data/registry.h"
 
-namespace cohort {
+namespace cohort::data {
 
 struct DataReport {
   std::string name;
@@ -39,4 +39,4 @@ std::vector<DataReport> survey(std::span<const std::filesystem::path> search);
 // Problems are in the report; throws ConfigError only, for a request that makes no sense.
 DataReport verify(const DataRequest& request);
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/random.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 constexpr std::int64_t kGrid = 8;
@@ -89,4 +89,4 @@ void SyntheticDataset::read(std::int64_t index, std::uint64_t, std::span<float> 
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

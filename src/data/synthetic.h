@@ -14,7 +14,7 @@
 #include "core/types.h"
 #include "data/dataset.h"
 
-namespace cohort {
+namespace cohort::data {
 
 class SyntheticDataset final : public Dataset {
  public:
@@ -41,4 +41,4 @@ class SyntheticDataset final : public Dataset {
   std::vector<float> patterns_;  // classes x channels x grid_rows x grid_columns
 };
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 // Inputs travel as float32, which is exact up to here.
@@ -154,4 +154,4 @@ void TextDataset::read_labels(std::int64_t index, std::span<std::int64_t> out) c
 
 const TextDataset* as_text(const Dataset& data) { return dynamic_cast<const TextDataset*>(&data); }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -20,7 +20,7 @@
 #include "core/types.h"
 #include "data/dataset.h"
 
-namespace cohort {
+namespace cohort::data {
 
 // Every end of a line is this word; words that the vocabulary lacks become the other.
 inline constexpr std::string_view kEndOfLine = "<eos>";
@@ -92,4 +92,4 @@ class TextDataset final : public Dataset {
 // The data set if it is text, else null.
 const TextDataset* as_text(const Dataset& data);
 
-}  // namespace cohort
+}  // namespace cohort::data

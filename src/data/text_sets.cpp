@@ -7,13 +7,13 @@
 #include "data/text.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 constexpr std::uint64_t kLargestFile = std::uint64_t{8} << 30;
 
 std::string read_text(const std::filesystem::path& file) {
-  std::string text = read_text_file(file, kLargestFile);
+  std::string text = storage::read_text_file(file, kLargestFile);
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
     throw FileError(file.string() + ": has no words");
   }
@@ -98,4 +98,4 @@ TextCounts count_words(const FoundFiles& files) {
   return counts;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -8,7 +8,7 @@
 #include "data/locate.h"
 #include "data/registry.h"
 
-namespace cohort {
+namespace cohort::data {
 
 // Whether the registered set `name` is text.
 bool is_text_set(std::string_view name);
@@ -27,4 +27,4 @@ struct TextCounts {
 };
 TextCounts count_words(const FoundFiles& files);
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -11,7 +11,7 @@
 #include "methods/method_traits.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 constexpr std::int64_t kMaxFlag = 1'000'000'000;
@@ -60,13 +60,13 @@ class ChocoTranslator {
     set_records();
     set_device();
     set_engine();
-    check_config(config());
+    methods::check_config(config());
     note_unread();
     return std::move(result_);
   }
 
  private:
-  RunConfig& config() { return result_.config; }
+  config::RunConfig& config() { return result_.config; }
   void note(std::string line) { result_.notes.push_back(std::move(line)); }
 
   void refuse(bool asked, const std::string& flag, const std::string& why) const {
@@ -146,13 +146,13 @@ class ChocoTranslator {
     }
   }
 
-  void set(const char* setting, SettingValue value) {
-    set_setting(config(), setting, std::move(value));
+  void set(const char* setting, config::SettingValue value) {
+    methods::set_setting(config(), setting, std::move(value));
   }
-  bool uses(const char* setting) { return cohort::uses(config().method, setting); }
+  bool uses(const char* setting) { return methods::uses(config().method, setting); }
 
   // Whether all workers send each other compressed gradients, whatever the graph.
-  bool sends_to_all() { return traits_of(config().method).own_state && !uses("topology"); }
+  bool sends_to_all() { return methods::traits_of(config().method).own_state && !uses("topology"); }
 
   // --optimizer sgd and the like: how workers exchange follows from the graph.
   bool names_no_method() const { return choco_methods().at(flags_.text("optimizer")).empty(); }
@@ -492,4 +492,4 @@ ChocoTranslation translate(ChocoFlags flags, const ChocoSurroundings& around,
   return ChocoTranslator(flags, around, like, engine).run();
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -16,7 +16,7 @@
 #include "config/run_config.h"
 #include "dialects/choco_flags.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 enum class ChocoRevision {
   kEarly,  // lr_scheduler, lr_milestones; the rate is scaled by all workers unless told otherwise
@@ -42,7 +42,7 @@ struct ChocoLaunch {
 
 struct ChocoTranslation {
   ChocoRevision revision = ChocoRevision::kLate;
-  RunConfig config;
+  config::RunConfig config;
   std::optional<ChocoLaunch> launch;
   std::string work_dir;  // empty: where the program is
   std::string runs_dir;
@@ -62,6 +62,6 @@ ChocoTranslation translate(ChocoFlags flags, const ChocoSurroundings& around,
                            const std::string& like = "auto", const std::string& engine = "auto");
 
 // The rate that the configuration climbs to, when a worker and its neighbours are `neighbourhood`.
-double choco_peak_rate(const RunConfig& config, int neighbourhood);
+double choco_peak_rate(const config::RunConfig& config, int neighbourhood);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

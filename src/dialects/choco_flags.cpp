@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 using Kind = ChocoFlag::Kind;
@@ -309,4 +309,4 @@ std::string choco_compressor(const std::string& operation) {
   throw ConfigError(unknown_name("--comm_op", operation, known));
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -13,7 +13,7 @@
 
 #include "dialects/flag_names.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 struct ChocoFlag {
   enum class Kind { kText, kTruth, kWhole, kNumber, kNumbers };
@@ -67,4 +67,4 @@ const FlagNames& choco_flag_names();
 // and by ours; "" for "". Throws ConfigError.
 std::string choco_compressor(const std::string& operation);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -44,7 +44,7 @@ std::string dictionary_text(const Json& object) {
 // Totals of what the steps of rank 0 spent their time with.
 class Timings {
  public:
-  void add(const StepRecord& record) {
+  void add(const metrics::StepRecord& record) {
     totals_["load_data"] += record.data_seconds;
     totals_["forward_and_backward_pass"] += record.compute_seconds;
     totals_["sync_and_apply_grad"] += record.exchange_seconds + record.update_seconds;
@@ -71,7 +71,7 @@ class Timings {
            rule;
   }
 
-  static std::vector<std::pair<const char*, double>> events(const StepRecord& record) {
+  static std::vector<std::pair<const char*, double>> events(const metrics::StepRecord& record) {
     const auto steps = static_cast<double>(std::max<std::int64_t>(1, record.steps));
     return {{"load_data", record.data_seconds / steps},
             {"forward_and_backward_pass", record.compute_seconds / steps},
@@ -83,14 +83,14 @@ class Timings {
   std::int64_t steps_ = 0;
 };
 
-class ChocoProgress final : public Progress {
+class ChocoProgress final : public engine::Progress {
  public:
   ChocoProgress(std::FILE* out, std::FILE* notes, ChocoProgressOptions options)
       : out_(out), notes_(notes), options_(std::move(options)), text_(options_.earlier_text) {
     log_number_ = options_.first_log;
   }
 
-  void begin(const ProgressPlan& plan, Step first_step) override {
+  void begin(const engine::ProgressPlan& plan, Step first_step) override {
     text_data_ = plan.text;
     recall_best(first_step);
     began_ = options_.now();
@@ -100,7 +100,7 @@ class ChocoProgress final : public Progress {
   // What belongs to the step before has come when the next one is over.
   void step(Step) override { finish_step(); }
 
-  void recorded(const StepRecord& record) override {
+  void recorded(const metrics::StepRecord& record) override {
     const auto rank = static_cast<std::size_t>(record.rank);
     const int receivers = rank < options_.receivers.size() ? options_.receivers[rank] : 1;
     const double messages =
@@ -123,7 +123,7 @@ class ChocoProgress final : public Progress {
     table_due_ = options_.display_time;
   }
 
-  void evaluated(const EvaluationRecord& record) override { tested_.push_back(record); }
+  void evaluated(const metrics::EvaluationRecord& record) override { tested_.push_back(record); }
 
   void note(const std::string& line) override {
     std::fputs((line + "\n").c_str(), notes_);
@@ -159,7 +159,7 @@ class ChocoProgress final : public Progress {
 
   void show_tests(const std::string& split, const std::string& whose) {
     bool first = true;
-    for (const EvaluationRecord& record : tested_) {
+    for (const metrics::EvaluationRecord& record : tested_) {
       if (record.split != split) continue;
       if (first) say("eval the " + whose + " model on full val data.");
       first = false;
@@ -179,8 +179,8 @@ class ChocoProgress final : public Progress {
   // Of the tests before `first_step`; a run that was stopped may have had later ones, which it
   // repeats now.
   void recall_best(Step first_step) {
-    std::map<Step, std::vector<EvaluationRecord>> by_step;
-    for (const EvaluationRecord& record : options_.earlier_tests) {
+    std::map<Step, std::vector<metrics::EvaluationRecord>> by_step;
+    for (const metrics::EvaluationRecord& record : options_.earlier_tests) {
       if (record.step <= first_step) by_step[record.step].push_back(record);
     }
     for (const auto& [step, tests] : by_step) take_best(tests);
@@ -188,11 +188,11 @@ class ChocoProgress final : public Progress {
 
   // The mean of the workers' own models where they are tested, as in the original. Whether there
   // was anything that counts.
-  bool take_best(const std::vector<EvaluationRecord>& tests) {
+  bool take_best(const std::vector<metrics::EvaluationRecord>& tests) {
     double sum = 0;
     int count = 0;
     const std::string split = options_.tests_workers ? "worker" : "test";
-    for (const EvaluationRecord& record : tests) {
+    for (const metrics::EvaluationRecord& record : tests) {
       if (record.split != split) continue;
       sum += text_data_ ? std::exp(record.loss) : 100 * record.top1;
       ++count;
@@ -210,7 +210,7 @@ class ChocoProgress final : public Progress {
 
   void show_best() {
     if (!take_best(tested_)) return;
-    const EvaluationRecord& last = tested_.back();
+    const metrics::EvaluationRecord& last = tested_.back();
     log("runtime",
         {{"time", options_.wall_time()}, {"rank", 0}, {"epoch", last.epoch}, {"best_perf", best_}},
         {{"split", "test"}, {"type", "local_model_avg"}});
@@ -265,7 +265,7 @@ class ChocoProgress final : public Progress {
   bool text_data_ = false;  // words: perplexities instead of accuracies
   Timings timings_;
   bool table_due_ = false;
-  std::vector<EvaluationRecord> tested_;  // since the last step
+  std::vector<metrics::EvaluationRecord> tested_;  // since the last step
   double best_ = 0;
   double best_epoch_ = -1;  // below 0: none yet
   std::vector<Json> log_;   // of the file that is being filled
@@ -275,9 +275,9 @@ class ChocoProgress final : public Progress {
 
 }  // namespace
 
-std::unique_ptr<Progress> make_choco_progress(std::FILE* out, std::FILE* notes,
-                                              ChocoProgressOptions options) {
+std::unique_ptr<engine::Progress> make_choco_progress(std::FILE* out, std::FILE* notes,
+                                                      ChocoProgressOptions options) {
   return std::make_unique<ChocoProgress>(out, notes, std::move(options));
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -23,7 +23,7 @@
 
 #include "engine/progress.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 struct ChocoProgressOptions {
   int ranks = 1;
@@ -35,7 +35,7 @@ struct ChocoProgressOptions {
   int first_log = 1;                // number of the first log-N.json
   std::string earlier_text = {};    // what log.txt has already
   // Of a run that goes on: what was tested before, so that the best is the best of the whole run.
-  std::vector<EvaluationRecord> earlier_tests = {};
+  std::vector<metrics::EvaluationRecord> earlier_tests = {};
   std::function<double()> now = {};             // seconds of a clock
   std::function<std::string()> wall_time = {};  // "2020-02-02 20:20:20"
   // Writes a file of the run's folder, replacing the one that is there.
@@ -43,7 +43,7 @@ struct ChocoProgressOptions {
 };
 
 // Prints to `out`; notes, which the program has not, go to `notes`.
-std::unique_ptr<Progress> make_choco_progress(std::FILE* out, std::FILE* notes,
-                                              ChocoProgressOptions options);
+std::unique_ptr<engine::Progress> make_choco_progress(std::FILE* out, std::FILE* notes,
+                                                      ChocoProgressOptions options);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 constexpr double kMaxRate = 1e6;
@@ -27,7 +27,7 @@ std::optional<double> as_number(const std::string& text) {
 // One object per call.
 class RateTranslator {
  public:
-  RateTranslator(ChocoFlags& flags, ChocoRevision revision, RunConfig& config)
+  RateTranslator(ChocoFlags& flags, ChocoRevision revision, config::RunConfig& config)
       : flags_(flags), late_(revision == ChocoRevision::kLate), config_(config) {}
 
   void run() {
@@ -136,7 +136,7 @@ class RateTranslator {
     if (factor.empty()) factor = usual_factor;
     if (factor == "world" || factor == "graph") {
       // Without a graph all workers are neighbours.
-      const bool graph = factor == "graph" && uses(config_.method, "topology");
+      const bool graph = factor == "graph" && methods::uses(config_.method, "topology");
       return count_workers("linear", graph ? "graph" : "world");
     }
     const std::optional<double> number = as_number(factor);
@@ -229,17 +229,17 @@ class RateTranslator {
 
   ChocoFlags& flags_;
   const bool late_;
-  RunConfig& config_;
+  config::RunConfig& config_;
   double factor_ = 1;  // that the rate is scaled by
 };
 
 }  // namespace
 
-void set_choco_rate(ChocoFlags& flags, ChocoRevision revision, RunConfig& config) {
+void set_choco_rate(ChocoFlags& flags, ChocoRevision revision, config::RunConfig& config) {
   RateTranslator(flags, revision, config).run();
 }
 
-double choco_peak_rate(const RunConfig& config, int neighbourhood) {
+double choco_peak_rate(const config::RunConfig& config, int neighbourhood) {
   if (config.lr_scaling == "none") return config.lr;
   const auto workers = config.lr_scale_by == "graph" ? static_cast<std::int64_t>(neighbourhood)
                                                      : std::max<std::int64_t>(1, config.workers);
@@ -248,4 +248,4 @@ double choco_peak_rate(const RunConfig& config, int neighbourhood) {
   return config.lr * (config.lr_scaling == "sqrt" ? std::sqrt(ratio) : ratio);
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -4,9 +4,9 @@
 #include "config/run_config.h"
 #include "dialects/choco.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 // Sets what decides the learning rate. `config` has its batch, workers, method and epochs already.
-void set_choco_rate(ChocoFlags& flags, ChocoRevision revision, RunConfig& config);
+void set_choco_rate(ChocoFlags& flags, ChocoRevision revision, config::RunConfig& config);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -13,7 +13,7 @@
 #include "dialects/paddle_models.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 constexpr double kPaddleRateDrop = 0.1;
@@ -74,14 +74,14 @@ class DistTrainTranslator {
     set_learning_rate();
     set_passes();
     note_what_has_no_effect();
-    check_config(config());
+    methods::check_config(config());
     // What a server was told has to fit; that it has no effect there is clear.
     if (result_.cluster.is_server) result_.notes = notes_of_servers;
     return std::move(result_);
   }
 
  private:
-  RunConfig& config() { return result_.config; }
+  config::RunConfig& config() { return result_.config; }
   const PaddleCluster& cluster() const { return result_.cluster; }
   bool later() const { return result_.revision == PaddleRevision::kLater; }
   void note(std::string line) { result_.notes.push_back(std::move(line)); }
@@ -374,4 +374,4 @@ FlagNames dist_train_flag_names(PaddleRevision revision) {
   };
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

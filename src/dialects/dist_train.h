@@ -18,7 +18,7 @@
 #include "dialects/flag_names.h"
 #include "dialects/paddle_cluster.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 enum class PaddleRevision {
   kPublished,   // "2018"
@@ -91,8 +91,8 @@ struct PaddleSurroundings {
 struct DistTrainTranslation {
   PaddleRevision revision = PaddleRevision::kPublished;
   PaddleCluster cluster;
-  std::string data_dir;  // as it is looked for
-  RunConfig config;      // what a trainer trains with
+  std::string data_dir;      // as it is looked for
+  config::RunConfig config;  // what a trainer trains with
   std::int64_t passes = 1;
   std::int64_t iterations = 0;       // of a pass at most; 0: all
   std::int64_t skip_batches = 0;     // of a pass, not timed
@@ -117,4 +117,4 @@ FlagNames dist_train_flag_names(PaddleRevision revision);
 // program batch and rate follow from the devices of each host.
 std::vector<std::string> dist_train_server_settings(PaddleRevision revision);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 // In which of the three programs a flag is.
@@ -182,4 +182,4 @@ std::vector<std::string> dist_train_opening(const DistTrainFlags& flags,
   return lines;
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

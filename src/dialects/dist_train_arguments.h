@@ -6,7 +6,7 @@
 
 #include "dialects/dist_train.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 // `flags` with the revision's defaults filled in.
 DistTrainFlags with_defaults(DistTrainFlags flags);
@@ -15,4 +15,4 @@ DistTrainFlags with_defaults(DistTrainFlags flags);
 std::vector<std::string> dist_train_opening(const DistTrainFlags& flags,
                                             const Variables& variables);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 constexpr Step kSparse = 30;  // batches between the lines of the later programs
@@ -27,7 +27,7 @@ bool is_printed(PaddleRevision revision, Step in_pass) {
 
 Step in_pass(Step done, Step steps_per_pass) { return (done - 1) % steps_per_pass + 1; }
 
-class DistTrainProgress final : public Progress {
+class DistTrainProgress final : public engine::Progress {
  public:
   DistTrainProgress(std::FILE* out, std::FILE* notes, const DistTrainProgressOptions& options,
                     std::function<double()> now)
@@ -35,7 +35,7 @@ class DistTrainProgress final : public Progress {
     options_.steps_per_pass = std::max<Step>(1, options_.steps_per_pass);
   }
 
-  void begin(const ProgressPlan&, Step) override { start_pass(); }
+  void begin(const engine::ProgressPlan&, Step) override { start_pass(); }
 
   void step(Step done) override {
     last_step_ = done;
@@ -43,13 +43,13 @@ class DistTrainProgress final : public Progress {
     if (in_pass(done, options_.steps_per_pass) == options_.skip_batches) restart_ = true;
   }
 
-  void recorded(const StepRecord& record) override {
+  void recorded(const metrics::StepRecord& record) override {
     if (!pending_.empty() && pending_.front().step != record.step) finish_set();
     pending_.push_back(record);
     if (static_cast<int>(pending_.size()) == options_.ranks) finish_set();
   }
 
-  void evaluated(const EvaluationRecord& record) override {
+  void evaluated(const metrics::EvaluationRecord& record) override {
     finish_set();
     const Step pass = (record.step - 1) / options_.steps_per_pass;
     if (options_.revision == PaddleRevision::kLater) {
@@ -89,7 +89,7 @@ class DistTrainProgress final : public Progress {
     double loss = 0;
     double top1 = 0;
     double top5 = 0;
-    for (const StepRecord& record : pending_) {
+    for (const metrics::StepRecord& record : pending_) {
       const auto weight = static_cast<double>(record.samples);
       samples += weight;
       loss += weight * record.loss;
@@ -150,7 +150,7 @@ class DistTrainProgress final : public Progress {
   std::int64_t examples_ = 0;  // since then
   bool restart_ = false;       // counting begins after the record of this step
   Step last_step_ = 0;
-  std::vector<StepRecord> pending_;  // of one step, until all ranks' are there
+  std::vector<metrics::StepRecord> pending_;  // of one step, until all ranks' are there
 };
 
 }  // namespace
@@ -167,9 +167,9 @@ Step pass_steps(std::int64_t iterations, Step steps_per_epoch) {
   return iterations > 0 ? std::min<Step>(iterations, steps_per_epoch) : steps_per_epoch;
 }
 
-std::unique_ptr<Progress> make_dist_train_progress(std::FILE* out, std::FILE* notes,
-                                                   const DistTrainProgressOptions& options,
-                                                   std::function<double()> now) {
+std::unique_ptr<engine::Progress> make_dist_train_progress(std::FILE* out, std::FILE* notes,
+                                                           const DistTrainProgressOptions& options,
+                                                           std::function<double()> now) {
   return std::make_unique<DistTrainProgress>(out, notes, options, std::move(now));
 }
 
@@ -189,4 +189,4 @@ std::function<bool(Step done)> dist_train_evaluate_when(std::int64_t first_teste
   };
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

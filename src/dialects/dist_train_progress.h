@@ -27,7 +27,7 @@
 #include "dialects/dist_train.h"
 #include "engine/progress.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 // The shortest decimal that is read back as the same float32: "7.0336914", "0.0", "1e-05".
 std::string numpy_text(double value);
@@ -46,9 +46,9 @@ struct DistTrainProgressOptions {
 // Prints to `out`; notes, which the program has not, go to `notes`. Several ranks' records of the
 // same step are put together, weighted by samples. `now` gives seconds of a clock. Ask for records
 // with dist_train_record_when.
-std::unique_ptr<Progress> make_dist_train_progress(std::FILE* out, std::FILE* notes,
-                                                   const DistTrainProgressOptions& options,
-                                                   std::function<double()> now);
+std::unique_ptr<engine::Progress> make_dist_train_progress(std::FILE* out, std::FILE* notes,
+                                                           const DistTrainProgressOptions& options,
+                                                           std::function<double()> now);
 
 // True after each step that is printed, after the one before it, so that the record of the printed
 // one covers no other, where counting begins and where a pass ends.
@@ -58,4 +58,4 @@ std::function<bool(Step done)> dist_train_record_when(const DistTrainProgressOpt
 std::function<bool(Step done)> dist_train_evaluate_when(std::int64_t first_tested,
                                                         Step steps_per_pass);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 void check_range(const char* flag, double value, double low, double high) {
   if (value >= low && value <= high) return;
@@ -20,4 +20,4 @@ void check_choice(const char* flag, const std::string& value,
   throw ConfigError(unknown_name(flag, value, known));
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -7,15 +7,15 @@
 #include "config/run_config.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 bool is_in_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; }
 
 bool is_setting(const std::string& name) {
-  const auto& fields = config_fields();
+  const auto& fields = methods::config_fields();
   return std::any_of(fields.begin(), fields.end(),
-                     [&](const ConfigField& field) { return field.name == name; });
+                     [&](const config::ConfigField& field) { return field.name == name; });
 }
 
 // Where a sentence goes on with a flag as if with a noun that has an adjective: "a lower --lr".
@@ -68,11 +68,11 @@ std::string in_words_of(const FlagNames& names, const std::string& text) {
 
 FlagNames flag_names_among(const std::vector<std::string>& flags) {
   FlagNames names;
-  for (const ConfigField& field : config_fields()) {
-    const std::string theirs = same_meaning(field.name, flags);
+  for (const config::ConfigField& field : methods::config_fields()) {
+    const std::string theirs = config::same_meaning(field.name, flags);
     if (!theirs.empty()) names[field.name] = "--" + theirs;
   }
   return names;
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::dialects {
 
 // From the name of a setting or flag of `cohort train`, without dashes, to what a user of the
 // dialect has to change: "batch" to "--batch_size". A name may be followed by a value, where that
@@ -20,4 +20,4 @@ std::string in_words_of(const FlagNames& names, const std::string& text);
 // tools call them too (config/other_words.h).
 FlagNames flag_names_among(const std::vector<std::string>& flags);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

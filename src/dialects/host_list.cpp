@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 std::string trimmed(const std::string& text) {
@@ -47,4 +47,4 @@ std::vector<std::string> parse_hosts(const std::string& source, const std::strin
                     "10.10.10.94:2222,10.10.10.95:2222; got '" + text + "'");
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

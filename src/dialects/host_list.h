@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::dialects {
 
 // "host:port,host:port" as its parts, blanks around them left out; [::1]:port for IPv6. Throws
 // ConfigError, in which `source` names the flag or the variable, when a part is no such address, or
@@ -13,4 +13,4 @@ enum class Repeats { kRefused, kAllowed };
 std::vector<std::string> parse_hosts(const std::string& source, const std::string& text,
                                      Repeats repeats = Repeats::kRefused);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

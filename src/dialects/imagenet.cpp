@@ -12,7 +12,7 @@
 #include "dialects/flag_checks.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 constexpr std::int64_t kEpochsBetweenDrops = 30;
@@ -129,12 +129,12 @@ class ImagenetTranslator {
       set_data_parallel();
     }
     set_passes();
-    check_config(config());
+    methods::check_config(config());
     return std::move(result_);
   }
 
  private:
-  RunConfig& config() { return result_.config; }
+  config::RunConfig& config() { return result_.config; }
   void note(std::string line) { result_.notes.push_back(std::move(line)); }
 
   void set_data() {
@@ -414,4 +414,4 @@ std::vector<std::string> imagenet_opening(const ImagenetFlags& flags,
   return lines;
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -12,7 +12,7 @@
 #include "config/run_config.h"
 #include "dialects/flag_names.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 // With the example's own defaults.
 struct ImagenetFlags {
@@ -65,7 +65,7 @@ enum class ImagenetMode {
 
 struct Translation {
   ImagenetMode mode = ImagenetMode::kSingle;
-  RunConfig config;
+  config::RunConfig config;
   int nodes = 1;          // above 1: processes that connect by themselves, without mpirun, and
   int node = 0;           // which of them this one is
   std::vector<int> gpus;  // those this process computes on, for "Use GPU: 0 for training"
@@ -86,4 +86,4 @@ const FlagNames& imagenet_flag_names();
 std::vector<std::string> imagenet_opening(const ImagenetFlags& flags,
                                           const Translation& translation);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

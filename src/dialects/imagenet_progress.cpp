@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 std::string position(Step index, Step total) {
@@ -48,10 +48,10 @@ struct Sums {
 };
 
 // The records that the ranks made of the same steps.
-Sums combine(const std::vector<StepRecord>& records) {
+Sums combine(const std::vector<metrics::StepRecord>& records) {
   Sums sums;
   Rank lowest = records.front().rank;
-  for (const StepRecord& record : records) {
+  for (const metrics::StepRecord& record : records) {
     const auto samples = static_cast<double>(record.samples);
     sums.samples += samples;
     sums.steps = std::max(sums.steps, static_cast<double>(record.steps));
@@ -68,12 +68,12 @@ Sums combine(const std::vector<StepRecord>& records) {
   return sums;
 }
 
-class ImagenetProgress final : public Progress {
+class ImagenetProgress final : public engine::Progress {
  public:
   ImagenetProgress(std::FILE* out, std::FILE* notes, ImagenetProgressOptions options)
       : out_(out), notes_(notes), options_(std::move(options)) {}
 
-  void begin(const ProgressPlan& plan, Step first_step) override {
+  void begin(const engine::ProgressPlan& plan, Step first_step) override {
     steps_per_epoch_ = std::max<Step>(1, plan.steps_per_epoch);
     for (const std::string& line : options_.opening) print(line);
     if (options_.resume.empty()) return;
@@ -88,13 +88,13 @@ class ImagenetProgress final : public Progress {
 
   void step(Step) override {}
 
-  void recorded(const StepRecord& record) override {
+  void recorded(const metrics::StepRecord& record) override {
     if (!pending_.empty() && pending_.front().step != record.step) finish_set();
     pending_.push_back(record);
     if (record.rank == options_.ranks - 1) finish_set();
   }
 
-  void evaluated(const EvaluationRecord& record) override {
+  void evaluated(const metrics::EvaluationRecord& record) override {
     finish_set();
     const Step at_once = std::max<Step>(1, options_.eval_samples);
     const Step batches = std::max<Step>(1, (record.samples + at_once - 1) / at_once);
@@ -154,9 +154,9 @@ class ImagenetProgress final : public Progress {
   std::FILE* notes_;
   ImagenetProgressOptions options_;
   Step steps_per_epoch_ = 1;
-  std::int64_t epoch_ = -1;          // of the run, from 0; before the first record none
-  Sums of_epoch_;                    // since its beginning
-  std::vector<StepRecord> pending_;  // of one step, until all ranks' are there
+  std::int64_t epoch_ = -1;                   // of the run, from 0; before the first record none
+  Sums of_epoch_;                             // since its beginning
+  std::vector<metrics::StepRecord> pending_;  // of one step, until all ranks' are there
 };
 
 }  // namespace
@@ -178,8 +178,8 @@ std::string imagenet_score_line(double top1_percent, double top5_percent) {
   return fmt::format(" * Acc@1 {:.3f} Acc@5 {:.3f}", top1_percent, top5_percent);
 }
 
-std::unique_ptr<Progress> make_imagenet_progress(std::FILE* out, std::FILE* notes,
-                                                 ImagenetProgressOptions options) {
+std::unique_ptr<engine::Progress> make_imagenet_progress(std::FILE* out, std::FILE* notes,
+                                                         ImagenetProgressOptions options) {
   return std::make_unique<ImagenetProgress>(out, notes, std::move(options));
 }
 
@@ -191,4 +191,4 @@ std::function<bool(Step done)> imagenet_record_when(std::int64_t print_freq, Ste
   };
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -18,7 +18,7 @@
 #include "core/types.h"
 #include "engine/progress.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 // One line of a training epoch. Accuracies are percentages, times are seconds a step.
 struct ImagenetBatch {
@@ -47,11 +47,11 @@ struct ImagenetProgressOptions {
 // same step are put together: means weighted by samples, the slowest rank's time, rank 0's wait
 // for data. Ask for records with imagenet_record_when, or the values in front of the brackets are
 // means of several batches.
-std::unique_ptr<Progress> make_imagenet_progress(std::FILE* out, std::FILE* notes,
-                                                 ImagenetProgressOptions options);
+std::unique_ptr<engine::Progress> make_imagenet_progress(std::FILE* out, std::FILE* notes,
+                                                         ImagenetProgressOptions options);
 
 // True after each step that is printed, after the one before it, so that the record of the printed
 // one covers no other, and at the end of an epoch. The argument counts the steps of the whole run.
 std::function<bool(Step done)> imagenet_record_when(std::int64_t print_freq, Step steps_per_epoch);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -11,7 +11,7 @@
 #include "dialects/host_list.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 // Who takes part, and which of them this process is.
@@ -100,8 +100,8 @@ Cluster cluster_of_variable(const std::string& text) {
   }
 }
 
-RunConfig training_of(const MnistFlags& flags) {
-  RunConfig config;
+config::RunConfig training_of(const MnistFlags& flags) {
+  config::RunConfig config;
   config.model = "mlp-100";
   config.data = "mnist";
   config.data_dir = flags.data_dir;
@@ -142,7 +142,7 @@ MnistTranslation translate(const MnistFlags& flags, const std::string& tf_config
           "--task_index");
     }
     if (flags.sync) result.notes.emplace_back("--sync has no effect on one worker alone");
-    check_config(result.config);
+    methods::check_config(result.config);
     return result;
   }
   if (given && !tf_config.empty()) {
@@ -160,7 +160,7 @@ MnistTranslation translate(const MnistFlags& flags, const std::string& tf_config
   result.index = static_cast<int>(cluster.index);
   result.servers = cluster.servers;
   result.workers = static_cast<int>(cluster.workers.size());
-  RunConfig& config = result.config;
+  config::RunConfig& config = result.config;
   config.method = "parameter-server";
   config.servers = join(cluster.servers, ",");
   config.server_mode = flags.sync ? "sync" : "async";
@@ -168,7 +168,7 @@ MnistTranslation translate(const MnistFlags& flags, const std::string& tf_config
   config.partition = "all";
   config.workers = result.workers;
   if (!server) config.rank = cluster.index;
-  check_config(config);
+  methods::check_config(config);
   return result;
 }
 
@@ -198,4 +198,4 @@ const FlagNames& mnist_flag_names() {
   return names;
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

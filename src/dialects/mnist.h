@@ -13,7 +13,7 @@
 #include "config/run_config.h"
 #include "dialects/flag_names.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 // With the example's own constants as defaults.
 struct MnistFlags {
@@ -43,7 +43,7 @@ struct MnistTranslation {
   int index = 0;                     // of the server or the worker
   std::vector<std::string> servers;  // "host:port" each
   int workers = 1;
-  RunConfig config;                // what a worker trains with
+  config::RunConfig config;        // what a worker trains with
   std::vector<std::string> notes;  // what the user should know, one line each
 };
 
@@ -58,4 +58,4 @@ const FlagNames& mnist_flag_names();
 // the example's ps does not know, the batch and the rate, it says only where it has the flag.
 std::vector<std::string> mnist_server_settings();
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -5,26 +5,26 @@
 #include <algorithm>
 #include <utility>
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 bool is_printed(Step in_epoch, Step steps_per_epoch) {
   return in_epoch % kMnistFrequency == 0 || in_epoch == steps_per_epoch;
 }
 
-class MnistProgress final : public Progress {
+class MnistProgress final : public engine::Progress {
  public:
   MnistProgress(std::FILE* out, std::FILE* notes, std::function<double()> now)
       : out_(out), notes_(notes), now_(std::move(now)), began_(now_()), last_line_(began_) {}
 
-  void begin(const ProgressPlan& plan, Step) override {
+  void begin(const engine::ProgressPlan& plan, Step) override {
     steps_per_epoch_ = std::max<Step>(1, plan.steps_per_epoch);
     last_line_ = now_();
   }
 
   void step(Step) override {}
 
-  void recorded(const StepRecord& record) override {
+  void recorded(const metrics::StepRecord& record) override {
     cost_ = record.loss;
     const Step in_epoch = (record.step - 1) % steps_per_epoch_ + 1;
     if (!is_printed(in_epoch, steps_per_epoch_)) return;
@@ -38,7 +38,7 @@ class MnistProgress final : public Progress {
     last_line_ = now;
   }
 
-  void evaluated(const EvaluationRecord& record) override {
+  void evaluated(const metrics::EvaluationRecord& record) override {
     print(fmt::format("Test-Accuracy: {:.2f}", record.top1));
     print(fmt::format("Total Time: {:.2f}s", now_() - began_));
     print(fmt::format("Final Cost: {:.4f}", cost_));
@@ -80,8 +80,8 @@ std::string mnist_batch_line(const MnistBatch& batch) {
       batch.step, batch.epoch, batch.batch, batch.batches, batch.cost, batch.average_ms);
 }
 
-std::unique_ptr<Progress> make_mnist_progress(std::FILE* out, std::FILE* notes,
-                                              std::function<double()> now) {
+std::unique_ptr<engine::Progress> make_mnist_progress(std::FILE* out, std::FILE* notes,
+                                                      std::function<double()> now) {
   return std::make_unique<MnistProgress>(out, notes, std::move(now));
 }
 
@@ -93,4 +93,4 @@ std::function<bool(Step done)> mnist_record_when(Step steps_per_epoch) {
   };
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -19,7 +19,7 @@
 #include "core/types.h"
 #include "engine/progress.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 struct MnistBatch {
   std::int64_t step = 0;   // updates made, this batch's included
@@ -37,11 +37,11 @@ inline constexpr Step kMnistFrequency = 100;
 
 // Prints to `out`; notes, which the example has not, go to `notes`. `now` gives seconds of a clock;
 // Total Time counts from the call of this function.
-std::unique_ptr<Progress> make_mnist_progress(std::FILE* out, std::FILE* notes,
-                                              std::function<double()> now);
+std::unique_ptr<engine::Progress> make_mnist_progress(std::FILE* out, std::FILE* notes,
+                                                      std::function<double()> now);
 
 // True after each step that is printed, and after the one before it, so that the record of the
 // printed one covers no other. The argument counts the steps of the whole run.
 std::function<bool(Step done)> mnist_record_when(Step steps_per_epoch);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

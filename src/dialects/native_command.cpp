@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 bool is_plain(char c) {
@@ -30,14 +30,14 @@ std::string shell_quoted(const std::string& word) {
 
 }  // namespace
 
-std::vector<std::string> native_command(const RunConfig& config,
+std::vector<std::string> native_command(const config::RunConfig& config,
                                         const std::vector<std::string>& extra) {
-  const RunConfig defaults;
+  const config::RunConfig defaults;
   std::vector<std::string> words = {"cohort", "train"};
-  for (const ConfigField& field : config_fields()) {
-    const std::string text = field_text(config, field);
-    if (text == field_text(defaults, field)) continue;
-    const SettingValue value = value_of(config, field);
+  for (const config::ConfigField& field : methods::config_fields()) {
+    const std::string text = config::field_text(config, field);
+    if (text == config::field_text(defaults, field)) continue;
+    const config::SettingValue value = config::value_of(config, field);
     if (const auto* on = std::get_if<bool>(&value)) {
       words.push_back((*on ? "--" : "--no-") + field.name);
       continue;
@@ -56,4 +56,4 @@ std::string shell_line(const std::vector<std::string>& words) {
   return join(quoted, " ");
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "dialects/host_list.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 constexpr int kUsualPort = 6174;
@@ -195,4 +195,4 @@ PaddleCluster find_paddle_cluster(const std::string& update_method, const Variab
   return cluster;
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

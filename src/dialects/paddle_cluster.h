@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::dialects {
 
 // Name and value of variables. An empty value counts as none.
 using Variables = std::map<std::string, std::string>;
@@ -30,4 +30,4 @@ PaddleCluster find_paddle_cluster(const std::string& update_method, const Variab
 // The variable's value as a number from `low` up, or `otherwise` when it is not set.
 int number_in(const Variables& variables, const std::string& name, int low, int otherwise);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

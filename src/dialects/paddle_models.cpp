@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 const std::vector<std::pair<std::string, std::string>>& names() {
@@ -47,4 +47,4 @@ std::string paddle_model(const std::string& name, const std::vector<std::string>
   throw ConfigError(unknown_name("--model", name, known));
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

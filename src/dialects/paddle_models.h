@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::dialects {
 
 // Our name of the network that `name` means: Paddle's ("ResNet50", in any case of letters) or one
 // of `ours`. Throws ConfigError that lists both when there is none.
 std::string paddle_model(const std::string& name, const std::vector<std::string>& ours);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

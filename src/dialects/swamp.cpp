@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 std::string short_number(double value) {
@@ -58,7 +58,7 @@ void check_at_least_one(const char* flag, std::int64_t value) {
 
 }  // namespace
 
-RunConfig translate(const SwampFlags& flags) {
+config::RunConfig translate(const SwampFlags& flags) {
   check_probability("--pull-probability", flags.pull_probability);
   check_probability("--crossover-probability", flags.crossover_probability);
   check_at_least_one("--trainer-number", flags.trainer_number);
@@ -68,7 +68,7 @@ RunConfig translate(const SwampFlags& flags) {
   check_at_least_one("--loss-sample-interval", flags.loss_sample_interval);
   check_at_least_one("--validate_batch_size", flags.validate_batch_size);
   check_at_least_one("--validate_max_batch", flags.validate_max_batch);
-  RunConfig config;
+  config::RunConfig config;
   config.method = "swamp";
   config.data = data_of(flags);
   config.model = model_of(flags, config.data);
@@ -88,19 +88,19 @@ RunConfig translate(const SwampFlags& flags) {
     config.schedule = "multi-step";
     config.lr_milestones = {10, 20, 30};
   }
-  set_setting(config, "free-trial-steps", flags.free_trial_steps);
-  set_setting(config, "pull-probability", flags.pull_probability);
-  set_setting(config, "crossover-probability", flags.crossover_probability);
+  methods::set_setting(config, "free-trial-steps", flags.free_trial_steps);
+  methods::set_setting(config, "pull-probability", flags.pull_probability);
+  methods::set_setting(config, "crossover-probability", flags.crossover_probability);
   const std::string server = flags.swamp_server.empty() ? "validated" : flags.swamp_server;
-  set_setting(config, "swamp-server", server);
+  methods::set_setting(config, "swamp-server", server);
   if (server == "validated") {
-    set_setting(config, "validation-size", flags.validation_size);
+    methods::set_setting(config, "validation-size", flags.validation_size);
   } else {
     std::int64_t samples = 0;
     if (__builtin_mul_overflow(flags.validate_batch_size, flags.validate_max_batch, &samples)) {
       throw ConfigError("--validate_batch_size times --validate_max_batch is too large");
     }
-    set_setting(config, "check-samples", samples);
+    methods::set_setting(config, "check-samples", samples);
   }
   config.dump_every = flags.loss_sample_interval;
   config.keep_dumps = flags.keep_dumps;
@@ -151,4 +151,4 @@ bool parse_swamp_bool(const std::string& flag, const std::string& text) {
   throw ConfigError(flag + " takes true or false, got '" + text + "'");
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -13,7 +13,7 @@
 #include "config/run_config.h"
 #include "methods/swamp_method.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 // With the defaults of train.py.
 struct SwampFlags {
@@ -37,13 +37,13 @@ struct SwampFlags {
   std::string training_data_dir;
   // Ours.
   std::string swamp_server;  // empty: validated
-  std::int64_t validation_size = SwampSettings{}.validation_size;
-  std::int64_t keep_dumps = RunConfig{}.keep_dumps;
+  std::int64_t validation_size = methods::SwampSettings{}.validation_size;
+  std::int64_t keep_dumps = config::RunConfig{}.keep_dumps;
   std::int64_t threads = 0;
 };
 
 // Throws ConfigError in terms of the experiment's flags.
-RunConfig translate(const SwampFlags& flags);
+config::RunConfig translate(const SwampFlags& flags);
 
 // swamp_t{T}_pp{P}; with _SERVER and _seedN after it where those were asked for, so that runs that
 // differ in them do not replace each other.
@@ -69,4 +69,4 @@ inline constexpr const char* kSwampJobPrefix = "swamp_";
 // the flag.
 bool parse_swamp_bool(const std::string& flag, const std::string& text);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

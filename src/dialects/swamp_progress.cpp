@@ -2,15 +2,15 @@
 
 #include <spdlog/fmt/fmt.h>
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
-class SwampProgress final : public Progress {
+class SwampProgress final : public engine::Progress {
  public:
   SwampProgress(std::FILE* out, std::FILE* notes, const SwampProgressOptions& options)
       : out_(out), notes_(notes), options_(options) {}
 
-  void begin(const ProgressPlan&, Step) override {}
+  void begin(const engine::ProgressPlan&, Step) override {}
 
   void step(Step done) override {
     const Step epoch = (done - 1) / options_.steps_per_epoch;
@@ -24,8 +24,8 @@ class SwampProgress final : public Progress {
     }
   }
 
-  void recorded(const StepRecord&) override {}
-  void evaluated(const EvaluationRecord&) override {}
+  void recorded(const metrics::StepRecord&) override {}
+  void evaluated(const metrics::EvaluationRecord&) override {}
   void note(const std::string& line) override { fmt::print(notes_, "{}\n", line); }
   void end() override {}
 
@@ -42,9 +42,9 @@ class SwampProgress final : public Progress {
 
 }  // namespace
 
-std::unique_ptr<Progress> make_swamp_progress(std::FILE* out, std::FILE* notes,
-                                              const SwampProgressOptions& options) {
+std::unique_ptr<engine::Progress> make_swamp_progress(std::FILE* out, std::FILE* notes,
+                                                      const SwampProgressOptions& options) {
   return std::make_unique<SwampProgress>(out, notes, options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::dialects

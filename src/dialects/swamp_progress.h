@@ -10,7 +10,7 @@
 #include "core/types.h"
 #include "engine/progress.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 struct SwampProgressOptions {
   Rank trainer = 0;
@@ -19,7 +19,7 @@ struct SwampProgressOptions {
 };
 
 // Prints whole lines to `out`, so that several trainers can share it; notes go to `notes`.
-std::unique_ptr<Progress> make_swamp_progress(std::FILE* out, std::FILE* notes,
-                                              const SwampProgressOptions& options);
+std::unique_ptr<engine::Progress> make_swamp_progress(std::FILE* out, std::FILE* notes,
+                                                      const SwampProgressOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -6,9 +6,10 @@
 #include "dialects/flag_names.h"
 #include "engine/progress.h"
 
-namespace cohort {
+namespace cohort::dialects {
 
 // `progress`, with its notes in_words_of(names); itself when `names` is empty. `names` outlives it.
-std::unique_ptr<Progress> translated(std::unique_ptr<Progress> progress, const FlagNames& names);
+std::unique_ptr<engine::Progress> translated(std::unique_ptr<engine::Progress> progress,
+                                             const FlagNames& names);
 
-}  // namespace cohort
+}  // namespace cohort::dialects

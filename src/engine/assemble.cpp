@@ -20,14 +20,14 @@
 #include "methods/settings.h"
 #include "methods/swamp_method.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 constexpr double kAgreeEverySeconds = 2;  // as long as one may wait for what was asked to stop
 
-SampleShape parse_shape(const std::string& text) {
+data::SampleShape parse_shape(const std::string& text) {
   const std::vector<std::string> parts = split(text, 'x');
-  SampleShape shape;
+  data::SampleShape shape;
   std::int64_t* const sizes[] = {&shape.channels, &shape.height, &shape.width};
   bool good = parts.size() == 3;
   for (std::size_t i = 0; good && i < 3; ++i) {
@@ -44,11 +44,11 @@ SampleShape parse_shape(const std::string& text) {
   return shape;
 }
 
-std::vector<std::int64_t> own_samples(const RunConfig& config, const Dataset& train,
+std::vector<std::int64_t> own_samples(const config::RunConfig& config, const data::Dataset& train,
                                       const WorkerPlace& place) {
-  const PartitionKind kind = partition_kind(config.partition);
+  const data::PartitionKind kind = data::partition_kind(config.partition);
   // Parts drawn anew for every epoch are what workers have who share the order of all samples.
-  if (kind == PartitionKind::kNone || config.reshuffle) return {};
+  if (kind == data::PartitionKind::kNone || config.reshuffle) return {};
   if (place.size == 1) {
     throw ConfigError("--partition " + config.partition +
                       " divides the data between workers: give --workers above 1");
@@ -57,8 +57,8 @@ std::vector<std::int64_t> own_samples(const RunConfig& config, const Dataset& tr
   for (std::int64_t i = 0; i < train.size(); ++i) {
     labels[static_cast<std::size_t>(i)] = train.label(i);
   }
-  auto parts =
-      partition(kind, labels, place.size, config.partition_alpha, static_cast<Seed>(config.seed));
+  auto parts = data::partition(kind, labels, place.size, config.partition_alpha,
+                               static_cast<Seed>(config.seed));
   return std::move(parts[static_cast<std::size_t>(place.rank)]);
 }
 
@@ -76,9 +76,9 @@ std::vector<int> parse_world(const std::string& text) {
   return devices;
 }
 
-BucketSizes bucket_sizes(const RunConfig& config) {
+methods::BucketSizes bucket_sizes(const config::RunConfig& config) {
   constexpr double kMebibyte = 1 << 20;
-  BucketSizes sizes;
+  methods::BucketSizes sizes;
   sizes.first_bytes = static_cast<std::int64_t>(config.first_bucket * kMebibyte);
   if (config.bucket == "auto") return sizes;
   double mebibytes = 0;
@@ -92,7 +92,7 @@ BucketSizes bucket_sizes(const RunConfig& config) {
   return sizes;
 }
 
-OptimizerOptions optimizer_options(const RunConfig& config) {
+optimizers::OptimizerOptions optimizer_options(const config::RunConfig& config) {
   return {.momentum = config.momentum,
           .nesterov = config.nesterov,
           .beta1 = config.beta1,
@@ -101,26 +101,28 @@ OptimizerOptions optimizer_options(const RunConfig& config) {
 }
 
 // Whether every worker goes through the whole training set, in an order of its own.
-bool trains_on_everything(const RunConfig& config) {
-  return config.partition == "all" || traits_of(config.method).sees_all_data;
+bool trains_on_everything(const config::RunConfig& config) {
+  return config.partition == "all" || methods::traits_of(config.method).sees_all_data;
 }
 
-StatisticsPolicy statistics_policy(const std::string& name) {
-  if (name == "mean") return StatisticsPolicy::kMean;
-  return name == "synchronised" ? StatisticsPolicy::kSynchronised : StatisticsPolicy::kFirstRank;
+methods::StatisticsPolicy statistics_policy(const std::string& name) {
+  if (name == "mean") return methods::StatisticsPolicy::kMean;
+  return name == "synchronised" ? methods::StatisticsPolicy::kSynchronised
+                                : methods::StatisticsPolicy::kFirstRank;
 }
 
 }  // namespace
 
-std::chrono::nanoseconds patience(const RunConfig& config) {
+std::chrono::nanoseconds patience(const config::RunConfig& config) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(config.peer_timeout));
 }
 
-std::unique_ptr<DataSplits> open_data(const RunConfig& config, const SearchPath& search) {
-  DataRequest request;
+std::unique_ptr<data::DataSplits> open_data(const config::RunConfig& config,
+                                            const data::SearchPath& search) {
+  data::DataRequest request;
   request.name = config.data;
-  request.search = config.data_dir.empty() ? search : SearchPath{config.data_dir};
+  request.search = config.data_dir.empty() ? search : data::SearchPath{config.data_dir};
   request.train_skip = config.train_skip;
   request.train_size = config.train_size;
   request.test_size = config.test_size;
@@ -132,33 +134,35 @@ std::unique_ptr<DataSplits> open_data(const RunConfig& config, const SearchPath&
   request.synthetic_classes = config.synthetic_classes;
   request.text = text_request(config);
   request.seed = static_cast<Seed>(config.seed);
-  return load_data(request);
+  return data::load_data(request);
 }
 
-std::unique_ptr<Model> build_model(const RunConfig& config, const Dataset& data,
-                                   InitialWeights weights) {
-  const SampleShape shape = data.shape();
-  const ModelOptions options{.channels = shape.channels,
-                             .height = shape.height,
-                             .width = shape.width,
-                             .classes = static_cast<std::int64_t>(data.class_names().size()),
-                             .dropout = config.dropout,
-                             .depth = config.depth,
-                             .widen = config.widen,
-                             .growth = config.growth,
-                             .text = as_text(data) != nullptr,
-                             .rnn_hidden = config.rnn_hidden,
-                             .rnn_layers = config.rnn_layers,
-                             .tie_weights = config.tie_weights};
+std::unique_ptr<models::Model> build_model(const config::RunConfig& config,
+                                           const data::Dataset& data, InitialWeights weights) {
+  const data::SampleShape shape = data.shape();
+  const models::ModelOptions options{
+      .channels = shape.channels,
+      .height = shape.height,
+      .width = shape.width,
+      .classes = static_cast<std::int64_t>(data.class_names().size()),
+      .dropout = config.dropout,
+      .depth = config.depth,
+      .widen = config.widen,
+      .growth = config.growth,
+      .text = data::as_text(data) != nullptr,
+      .rnn_hidden = config.rnn_hidden,
+      .rnn_layers = config.rnn_layers,
+      .tie_weights = config.tie_weights};
   if (options.text) check_text_settings(config);
   at::Generator generator;
   if (weights == InitialWeights::kFromSeed) {
     generator = make_generator(derive_seed(static_cast<Seed>(config.seed), "initialize"));
   }
-  return models().make(config.model, options, std::move(generator));
+  return models::models().make(config.model, options, std::move(generator));
 }
 
-std::int64_t choose_threads(const RunConfig& config, const Model& model, std::int64_t cores) {
+std::int64_t choose_threads(const config::RunConfig& config, const models::Model& model,
+                            std::int64_t cores) {
   if (config.threads > 0) return config.threads;
   // Of a forward and backward pass at least; convolutions use each weight more than once. Measured:
   // mlp-100 at batch 100 (4.8e7) is a quarter faster with one thread, mnistnet at batch 64 (1.7e8)
@@ -169,22 +173,22 @@ std::int64_t choose_threads(const RunConfig& config, const Model& model, std::in
   return operations < kWorthASecondThread ? 1 : std::max<std::int64_t>(1, cores);
 }
 
-void set_compute_threads(RunConfig& config, const Model& model, int workers_here) {
+void set_compute_threads(config::RunConfig& config, const models::Model& model, int workers_here) {
   config.threads =
       choose_threads(config, model, std::thread::hardware_concurrency() / workers_here);
   at::set_num_threads(static_cast<int>(config.threads));
 }
 
-bool wants_channels_last(const RunConfig& config, const Model& model) {
+bool wants_channels_last(const config::RunConfig& config, const models::Model& model) {
   if (config.memory_format != "auto") return config.memory_format == "channels-last";
   // Convolutions run 1.3 to 1.6 times faster that way; a network without any has no use for it.
-  for (const Parameter& parameter : model.store().parameters()) {
+  for (const models::Parameter& parameter : model.store().parameters()) {
     if (parameter.value.dim() == 4) return true;
   }
   return false;
 }
 
-at::Device worker_device(const RunConfig& config, const WorkerPlace& place) {
+at::Device worker_device(const config::RunConfig& config, const WorkerPlace& place) {
   if (!config.world.empty()) {
     const std::vector<int> devices = parse_world(config.world);
     if (static_cast<int>(devices.size()) != place.size) {
@@ -206,7 +210,7 @@ at::Device worker_device(const RunConfig& config, const WorkerPlace& place) {
   return {device.type(), static_cast<c10::DeviceIndex>(place.host_rank % cuda_device_count())};
 }
 
-at::ScalarType compute_type(const RunConfig& config, at::Device device) {
+at::ScalarType compute_type(const config::RunConfig& config, at::Device device) {
   if (device.is_cpu() && config.precision != "fp32") {
     throw ConfigError("--precision " + config.precision +
                       " is for GPUs: give --device cuda as well, or leave it out");
@@ -214,7 +218,8 @@ at::ScalarType compute_type(const RunConfig& config, at::Device device) {
   return config.precision == "bf16" ? at::kBFloat16 : at::kFloat;
 }
 
-ReplicaOptions replica_options(const RunConfig& config, const Model& model, at::Device device) {
+methods::ReplicaOptions replica_options(const config::RunConfig& config, const models::Model& model,
+                                        at::Device device) {
   return {.optimizer = config.optimizer,
           .optimizer_options = optimizer_options(config),
           .device = device,
@@ -225,13 +230,14 @@ ReplicaOptions replica_options(const RunConfig& config, const Model& model, at::
           .clip_norm = config.clip_norm};
 }
 
-std::int64_t batch_of_all(const RunConfig& config, int workers) {
-  return config.batch * config.accumulate * (traits_of(config.method).splits_batch ? 1 : workers);
+std::int64_t batch_of_all(const config::RunConfig& config, int workers) {
+  return config.batch * config.accumulate *
+         (methods::traits_of(config.method).splits_batch ? 1 : workers);
 }
 
-std::int64_t validation_size(const RunConfig& config, const Dataset& train) {
-  const SwampSettings own = swamp_settings().read(config.own);
-  if (traits_of(config.method).servers != MethodTraits::Servers::kBestModel ||
+std::int64_t validation_size(const config::RunConfig& config, const data::Dataset& train) {
+  const methods::SwampSettings own = methods::swamp_settings().read(config.own);
+  if (methods::traits_of(config.method).servers != methods::MethodTraits::Servers::kBestModel ||
       own.server != "validated") {
     return 0;
   }
@@ -243,10 +249,11 @@ std::int64_t validation_size(const RunConfig& config, const Dataset& train) {
   return own.validation_size;
 }
 
-SampleOrder sample_order(const RunConfig& config, const Dataset& train, const WorkerPlace& place,
-                         const std::optional<OrderStart>& resumed) {
-  const OrderStart start = resumed.value_or(OrderStart{.epoch = config.start_epoch});
-  const TextDataset* text = as_text(train);
+data::SampleOrder sample_order(const config::RunConfig& config, const data::Dataset& train,
+                               const WorkerPlace& place,
+                               const std::optional<data::OrderStart>& resumed) {
+  const data::OrderStart start = resumed.value_or(data::OrderStart{.epoch = config.start_epoch});
+  const data::TextDataset* text = data::as_text(train);
   if (text != nullptr && text->columns() != batch_of_all(config, place.size)) {
     throw ConfigError("a text cut into " + std::to_string(text->columns()) +
                       " columns cannot be read in batches of " +
@@ -256,34 +263,36 @@ SampleOrder sample_order(const RunConfig& config, const Dataset& train, const Wo
     // As if alone; the first worker's order is that of a run with one worker.
     const auto seed = static_cast<Seed>(config.seed);
     const auto rank = static_cast<std::uint64_t>(place.rank);
-    return SampleOrder({.samples = train.size() - validation_size(config, train),
-                        .batch_of_all = config.batch * config.accumulate,
-                        .seed = rank == 0 ? seed : derive_seed(seed, "order of a worker", {rank}),
-                        .shuffle = config.shuffle,
-                        .drop_last = config.drop_last,
-                        .start = start});
+    return data::SampleOrder(
+        {.samples = train.size() - validation_size(config, train),
+         .batch_of_all = config.batch * config.accumulate,
+         .seed = rank == 0 ? seed : derive_seed(seed, "order of a worker", {rank}),
+         .shuffle = config.shuffle,
+         .drop_last = config.drop_last,
+         .start = start});
   }
-  return SampleOrder({.samples = train.size(),
-                      .partition = own_samples(config, train, place),
-                      .batch_of_all = batch_of_all(config, place.size),
-                      .rank = place.rank,
-                      .workers = place.size,
-                      .seed = static_cast<Seed>(config.seed),
-                      .shuffle = config.shuffle && text == nullptr,
-                      .drop_last = config.drop_last,
-                      .start = start});
+  return data::SampleOrder({.samples = train.size(),
+                            .partition = own_samples(config, train, place),
+                            .batch_of_all = batch_of_all(config, place.size),
+                            .rank = place.rank,
+                            .workers = place.size,
+                            .seed = static_cast<Seed>(config.seed),
+                            .shuffle = config.shuffle && text == nullptr,
+                            .drop_last = config.drop_last,
+                            .start = start});
 }
 
-std::int64_t largest_tensor(const Model& model) {
+std::int64_t largest_tensor(const models::Model& model) {
   std::int64_t largest = 1;
-  for (const Parameter& one : model.store().parameters()) {
+  for (const models::Parameter& one : model.store().parameters()) {
     largest = std::max(largest, one.value.numel());
   }
   return largest;
 }
 
-MethodOptions method_options(const RunConfig& config, const Membership& member) {
-  MethodOptions options;
+methods::MethodOptions method_options(const config::RunConfig& config,
+                                      const collectives::Membership& member) {
+  methods::MethodOptions options;
   options.rank = member.rank;
   options.size = member.size;
   options.control = member.control.get();
@@ -302,20 +311,21 @@ MethodOptions method_options(const RunConfig& config, const Membership& member) 
   return options;
 }
 
-Step total_steps(const RunConfig& config, const SampleOrder& order) {
+Step total_steps(const config::RunConfig& config, const data::SampleOrder& order) {
   return config.iterations > 0 ? config.iterations : order.steps_until(config.epochs);
 }
 
 namespace {
 
 // The samples of a step that --lr is scaled by.
-double scaling_batch(const RunConfig& config, const SampleOrder& order, Rank rank) {
+double scaling_batch(const config::RunConfig& config, const data::SampleOrder& order, Rank rank) {
   const auto all = static_cast<double>(order.batch_of_all());
   if (config.lr_scale_by == "world") return all;
   const double own = all / static_cast<double>(std::max<std::int64_t>(1, config.workers));
   if (config.lr_scale_by == "graph") {
     if (config.workers <= 1) return own;
-    const auto topology = make_topology(gossip_settings(config), static_cast<int>(config.workers));
+    const auto topology =
+        gossip::make_topology(gossip_settings(config), static_cast<int>(config.workers));
     return own * static_cast<double>(topology->neighbours(rank, 0).size() + 1);
   }
   double factor = 0;
@@ -328,11 +338,12 @@ double scaling_batch(const RunConfig& config, const SampleOrder& order, Rank ran
   return own * factor;
 }
 
-ScheduleOptions schedule_options(const RunConfig& config, const SampleOrder& order, Rank rank) {
-  ScheduleOptions options;
-  options.lr =
-      scaled_lr(config.lr, parse_lr_scaling(config.lr_scaling), scaling_batch(config, order, rank),
-                static_cast<double>(config.base_batch));
+schedules::ScheduleOptions schedule_options(const config::RunConfig& config,
+                                            const data::SampleOrder& order, Rank rank) {
+  schedules::ScheduleOptions options;
+  options.lr = schedules::scaled_lr(config.lr, schedules::parse_lr_scaling(config.lr_scaling),
+                                    scaling_batch(config, order, rank),
+                                    static_cast<double>(config.base_batch));
   options.total_epochs = order.epochs_at(total_steps(config, order));
   options.step_size = config.lr_step_size;
   options.gamma = config.lr_gamma;
@@ -350,8 +361,8 @@ ScheduleOptions schedule_options(const RunConfig& config, const SampleOrder& ord
 }
 
 // Settings that are a worker's own affair; in all others the workers of a job agree.
-std::string common_settings(const RunConfig& config) {
-  nlohmann::json settings = to_json(config);
+std::string common_settings(const config::RunConfig& config) {
+  nlohmann::json settings = methods::to_json(config);
   for (const char* own : {"rank",           "servers",
                           "engine",         "device",
                           "world",          "threads",
@@ -372,27 +383,29 @@ std::string common_settings(const RunConfig& config) {
 
 }  // namespace
 
-std::unique_ptr<LearningRate> build_schedule(const RunConfig& config, const SampleOrder& order,
-                                             Rank rank) {
-  auto schedule = schedules().make(config.schedule, schedule_options(config, order, rank));
+std::unique_ptr<schedules::LearningRate> build_schedule(const config::RunConfig& config,
+                                                        const data::SampleOrder& order, Rank rank) {
+  auto schedule =
+      schedules::schedules().make(config.schedule, schedule_options(config, order, rank));
   if (config.warmup_epochs == 0) return schedule;
-  return with_warmup(std::move(schedule), config.warmup_from, config.warmup_epochs);
+  return schedules::with_warmup(std::move(schedule), config.warmup_from, config.warmup_epochs);
 }
 
-ServerAccess server_access(const RunConfig& config, const SampleOrder& order, ServerAccess access) {
-  const SwampSettings swamp = swamp_settings().read(config.own);
+methods::ServerAccess server_access(const config::RunConfig& config, const data::SampleOrder& order,
+                                    methods::ServerAccess access) {
+  const methods::SwampSettings swamp = methods::swamp_settings().read(config.own);
   access.swamp = {.workers = static_cast<int>(config.workers),
                   .policy = swamp.server,
                   .hysteresis = swamp.hysteresis,
                   .settings = common_settings(config)};
-  JobSpec& spec = access.spec;
+  server::JobSpec& spec = access.spec;
   spec.workers = static_cast<int>(config.workers);
-  spec.mode = parse_server_mode(config.server_mode);
-  const bool sync = spec.mode == ServerMode::kSync;
-  spec.staleness = spec.mode == ServerMode::kBounded ? config.staleness : 0;
+  spec.mode = server::parse_server_mode(config.server_mode);
+  const bool sync = spec.mode == server::ServerMode::kSync;
+  spec.staleness = spec.mode == server::ServerMode::kBounded ? config.staleness : 0;
   spec.backup_workers = static_cast<int>(config.backup_workers);
   spec.delay_compensation = config.delay_compensation;
-  spec.wire = parse_wire_format(config.wire);
+  spec.wire = server::parse_wire_format(config.wire);
   spec.optimizer = config.optimizer;
   spec.optimizer_options = optimizer_options(config);
   spec.schedule = config.schedule;
@@ -406,21 +419,22 @@ ServerAccess server_access(const RunConfig& config, const SampleOrder& order, Se
   spec.total_updates = sync ? total : 0;
   access.updates_asked = sync ? total : total * config.workers;
   spec.settings = common_settings(config);
-  access.sharding = parse_sharding(config.sharding);
+  access.sharding = server::parse_sharding(config.sharding);
   access.weight_decay = config.weight_decay;
   access.decay_normalization = !config.no_norm_decay;
   access.window_bytes = static_cast<std::size_t>(config.replay_window) << 20;
   return access;
 }
 
-EvaluatorOptions evaluator_options(const RunConfig& config, const Model& model, at::Device device) {
+EvaluatorOptions evaluator_options(const config::RunConfig& config, const models::Model& model,
+                                   at::Device device) {
   return {.batch = config.eval_batch,
           .loader_threads = static_cast<int>(config.loader_threads),
           .placement = {device, wants_channels_last(config, model), compute_type(config, device)}};
 }
 
-TrainerOptions trainer_options(const RunConfig& config, const Model& model,
-                               const SampleOrder& order, const WorkerPlace& place) {
+TrainerOptions trainer_options(const config::RunConfig& config, const models::Model& model,
+                               const data::SampleOrder& order, const WorkerPlace& place) {
   TrainerOptions options;
   const at::Device device = worker_device(config, place);
   // What a worker takes in one forward pass when it takes several for a step.
@@ -441,9 +455,9 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   options.checkpoint_every_steps = config.checkpoint_every;
   options.record_every_steps = config.record_every;
   options.dump_every_steps = config.dump_every;
-  const MethodTraits& traits = traits_of(config.method);
-  const bool averaged = traits.models == MethodTraits::Models::kAveraged;
-  const Step between = steps_between_exchanges(config);
+  const methods::MethodTraits& traits = methods::traits_of(config.method);
+  const bool averaged = traits.models == methods::MethodTraits::Models::kAveraged;
+  const Step between = methods::steps_between_exchanges(config);
   options.save_each = traits.own_state;
   // Also where workers that share a model are on their own for a while. They can stop there, too.
   options.average_models = averaged || (options.save_each && between > 1);
@@ -458,4 +472,4 @@ TrainerOptions trainer_options(const RunConfig& config, const Model& model,
   return options;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

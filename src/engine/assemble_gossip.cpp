@@ -11,10 +11,10 @@
 #include "gossip/stepsize.h"
 #include "methods/method_traits.h"
 
-namespace cohort {
+namespace cohort::engine {
 
-GossipSettings gossip_settings(const RunConfig& config) {
-  GossipSettings settings;
+gossip::GossipSettings gossip_settings(const config::RunConfig& config) {
+  gossip::GossipSettings settings;
   settings.method = config.method;
   settings.topology = config.topology;
   settings.graph.seed = static_cast<Seed>(config.seed);
@@ -25,7 +25,7 @@ GossipSettings gossip_settings(const RunConfig& config) {
   settings.compression.ratio = config.compress_ratio;
   settings.compression.bits = static_cast<int>(config.quantize_bits);
   // Right on average instead of contracting, it would make what is fed back grow for ever.
-  const auto& feeds_back = traits_of(config.method).feeds_back;
+  const auto& feeds_back = methods::traits_of(config.method).feeds_back;
   settings.compression.biased = config.biased || !feeds_back || feeds_back(config);
   if (config.consensus_stepsize != "auto") {
     const char* end = config.consensus_stepsize.data() + config.consensus_stepsize.size();
@@ -54,14 +54,14 @@ int bits_for(int bits, int dimension, std::int64_t largest_tensor) {
 
 }  // namespace
 
-void choose_stepsize(RunConfig& config, int workers, std::int64_t largest_tensor) {
-  using Stepsize = MethodTraits::Stepsize;
-  const Stepsize rule = traits_of(config.method).stepsize;
+void choose_stepsize(config::RunConfig& config, int workers, std::int64_t largest_tensor) {
+  using Stepsize = methods::MethodTraits::Stepsize;
+  const Stepsize rule = methods::traits_of(config.method).stepsize;
   if (rule == Stepsize::kNone || config.consensus_stepsize != "auto" || workers == 1) return;
-  const GossipSettings settings = gossip_settings(config);
-  const auto topology = make_topology(settings, workers);
+  const gossip::GossipSettings settings = gossip_settings(config);
+  const auto topology = gossip::make_topology(settings, workers);
   if (rule == Stepsize::kOneUncompressed) {
-    if (!compressors().find(config.compressor).traits.exact) {
+    if (!compressors::compressors().find(config.compressor).traits.exact) {
       throw ConfigError("--method " + config.method +
                         " with a compressor needs a --consensus-stepsize: for sign 0.01 was "
                         "published");
@@ -69,13 +69,13 @@ void choose_stepsize(RunConfig& config, int workers, std::int64_t largest_tensor
     config.consensus_stepsize = "1";
     return;
   }
-  StepsizeSearch search;
+  gossip::StepsizeSearch search;
   search.seed = static_cast<Seed>(config.seed);
   search.dimension = std::clamp(100000 / workers, 200, 1000);  // a second or two at any size
-  CompressorOptions compression = settings.compression;
+  compressors::CompressorOptions compression = settings.compression;
   compression.bits = bits_for(compression.bits, search.dimension, largest_tensor);
-  const auto compressor = compressors().make(settings.compressor, compression);
-  const StepsizeResult found = tune_stepsize(*topology, *compressor, search);
+  const auto compressor = compressors::compressors().make(settings.compressor, compression);
+  const gossip::StepsizeResult found = gossip::tune_stepsize(*topology, *compressor, search);
   if (found.gamma == 0) {
     throw ConfigError("no --consensus-stepsize keeps " + std::to_string(workers) +
                       " workers together on --topology " + config.topology + " with --compressor " +
@@ -84,4 +84,4 @@ void choose_stepsize(RunConfig& config, int workers, std::int64_t largest_tensor
   config.consensus_stepsize = fmt::format("{:.3g}", found.gamma);
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -4,11 +4,11 @@
 
 #include "methods/flat_model.h"
 
-namespace cohort {
+namespace cohort::engine {
 
-AveragedModel::AveragedModel(Replica& replica, const WorkerGroup& group)
-    : replica_(replica), own_(static_cast<std::size_t>(flat_size(replica))) {
-  copy_model_to(own_, replica);
+AveragedModel::AveragedModel(methods::Replica& replica, const WorkerGroup& group)
+    : replica_(replica), own_(static_cast<std::size_t>(methods::flat_size(replica))) {
+  methods::copy_model_to(own_, replica);
   std::vector<float> mean = own_;
   group.sum(mean);
   const auto size = static_cast<float>(group.present());
@@ -23,9 +23,9 @@ AveragedModel::AveragedModel(Replica& replica, const WorkerGroup& group)
   auto all = static_cast<float>(squared);
   group.sum({&all, 1});
   consensus_distance_ = std::sqrt(static_cast<double>(all) / group.present());
-  copy_model_from(mean, replica);
+  methods::copy_model_from(mean, replica);
 }
 
-AveragedModel::~AveragedModel() { copy_model_from(own_, replica_); }
+AveragedModel::~AveragedModel() { methods::copy_model_from(own_, replica_); }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -7,12 +7,12 @@
 #include "engine/worker_group.h"
 #include "methods/replica.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class AveragedModel {
  public:
   // All workers make one together. The replica outlives it and holds the model (materialize()).
-  AveragedModel(Replica& replica, const WorkerGroup& group);
+  AveragedModel(methods::Replica& replica, const WorkerGroup& group);
   ~AveragedModel();  // the worker's own model again, bit for bit
   AveragedModel(const AveragedModel&) = delete;
   AveragedModel& operator=(const AveragedModel&) = delete;
@@ -22,9 +22,9 @@ class AveragedModel {
   double consensus_distance() const { return consensus_distance_; }
 
  private:
-  Replica& replica_;
+  methods::Replica& replica_;
   std::vector<float> own_;
   double consensus_distance_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

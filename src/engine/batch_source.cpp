@@ -6,13 +6,13 @@
 #include "engine/batch_uploader.h"
 #include "engine/resident_data.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 class LoadedBatches final : public BatchSource {
  public:
-  LoadedBatches(const Dataset& dataset, const SampleOrder& order, const LoaderOptions& options,
-                const BatchPlacement& placement)
+  LoadedBatches(const data::Dataset& dataset, const data::SampleOrder& order,
+                const data::LoaderOptions& options, const BatchPlacement& placement)
       : shape_(dataset.shape()),
         loader_(make_loader(dataset, order, options, placement.device)),
         upload_(placement) {}
@@ -26,16 +26,17 @@ class LoadedBatches final : public BatchSource {
   BatchTensors take() override { return upload_(std::exchange(batch_, {}), shape_); }
 
  private:
-  const SampleShape shape_;
-  Loader loader_;
+  const data::SampleShape shape_;
+  data::Loader loader_;
   BatchUploader upload_;
-  LoadedBatch batch_;
+  data::LoadedBatch batch_;
 };
 
 }  // namespace
 
-std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const SampleOrder& order,
-                                               const LoaderOptions& options,
+std::unique_ptr<BatchSource> make_batch_source(const data::Dataset& dataset,
+                                               const data::SampleOrder& order,
+                                               const data::LoaderOptions& options,
                                                const BatchPlacement& placement) {
   if (placement.resident != nullptr) {
     auto source = placement.resident->batches(dataset, order, options.first_step, placement);
@@ -44,4 +45,4 @@ std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const Sam
   return std::make_unique<LoadedBatches>(dataset, order, options, placement);
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

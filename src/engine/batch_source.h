@@ -16,7 +16,7 @@
 
 #include "engine/batch_tensors.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class BatchSource {
  public:
@@ -34,8 +34,9 @@ class BatchSource {
 };
 
 // `options`: where the batches begin and end, and how a loader reads them.
-std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const SampleOrder& order,
-                                               const LoaderOptions& options,
+std::unique_ptr<BatchSource> make_batch_source(const data::Dataset& dataset,
+                                               const data::SampleOrder& order,
+                                               const data::LoaderOptions& options,
                                                const BatchPlacement& placement);
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -5,9 +5,9 @@
 
 #include <utility>
 
-namespace cohort {
+namespace cohort::engine {
 
-BatchTensors to_tensors(const LoadedBatch& batch, const SampleShape& shape,
+BatchTensors to_tensors(const data::LoadedBatch& batch, const data::SampleShape& shape,
                         const BatchPlacement& placement) {
   // The deleters' copies of the batch keep its buffer on loan.
   at::Tensor inputs = at::from_blob(
@@ -30,8 +30,8 @@ BatchTensors placed(BatchTensors tensors, const BatchPlacement& placement) {
   return tensors;
 }
 
-Loader make_loader(const Dataset& dataset, const SampleOrder& order, LoaderOptions options,
-                   at::Device device) {
+data::Loader make_loader(const data::Dataset& dataset, const data::SampleOrder& order,
+                         data::LoaderOptions options, at::Device device) {
   if (device.is_cuda()) {
     options.allocate = [](std::size_t count) {
       const at::Tensor memory =
@@ -40,7 +40,7 @@ Loader make_loader(const Dataset& dataset, const SampleOrder& order, LoaderOptio
       return std::shared_ptr<float>(memory.data_ptr<float>(), [memory](float*) {});
     };
   }
-  return Loader(dataset, order, std::move(options));
+  return data::Loader(dataset, order, std::move(options));
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -6,7 +6,7 @@
 #include "data/dataset.h"
 #include "data/loader.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 struct BatchTensors {
   at::Tensor inputs;   // N x C x H x W
@@ -25,14 +25,14 @@ struct BatchPlacement {
 
 // In main memory the tensors share the batch's buffer and keep it alive; nothing is copied. (There
 // oneDNN follows the format of the weights, and reorders a first layer's inputs faster than we.)
-BatchTensors to_tensors(const LoadedBatch& batch, const SampleShape& shape,
+BatchTensors to_tensors(const data::LoadedBatch& batch, const data::SampleShape& shape,
                         const BatchPlacement& placement);
 
 // `tensors` in the form that `placement` asks for: in main memory the same ones, on a GPU copies.
 BatchTensors placed(BatchTensors tensors, const BatchPlacement& placement);
 
 // A loader whose buffers are page-locked when the device can then copy from them faster.
-Loader make_loader(const Dataset& dataset, const SampleOrder& order, LoaderOptions options,
-                   at::Device device);
+data::Loader make_loader(const data::Dataset& dataset, const data::SampleOrder& order,
+                         data::LoaderOptions options, at::Device device);
 
-}  // namespace cohort
+}  // namespace cohort::engine

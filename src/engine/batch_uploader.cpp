@@ -7,12 +7,12 @@
 
 #include <array>
 
-namespace cohort {
+namespace cohort::engine {
 
 struct BatchUploader::State {
   // Where a batch lies as the loader made it until it has its final form.
   struct Slot {
-    LoadedBatch batch;  // from which is copied
+    data::LoadedBatch batch;  // from which is copied
     at::Tensor inputs;
     at::Tensor labels;
     at::cuda::CUDAEvent copied;
@@ -38,7 +38,8 @@ BatchUploader::~BatchUploader() {
   }
 }
 
-BatchTensors BatchUploader::operator()(const LoadedBatch& batch, const SampleShape& shape) {
+BatchTensors BatchUploader::operator()(const data::LoadedBatch& batch,
+                                       const data::SampleShape& shape) {
   if (!state_) return to_tensors(batch, shape, placement_);
   State::Slot& slot = state_->slots[state_->next];
   state_->next = (state_->next + 1) % state_->slots.size();
@@ -65,4 +66,4 @@ BatchTensors BatchUploader::operator()(const LoadedBatch& batch, const SampleSha
   return tensors;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

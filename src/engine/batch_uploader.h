@@ -5,7 +5,7 @@
 
 #include "engine/batch_tensors.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 // to_tensors() for batch after batch: a GPU copies each on a stream of its own, while it still
 // computes on those before. Used from one thread.
@@ -16,7 +16,7 @@ class BatchUploader {
   BatchUploader(const BatchUploader&) = delete;
   BatchUploader& operator=(const BatchUploader&) = delete;
 
-  BatchTensors operator()(const LoadedBatch& batch, const SampleShape& shape);
+  BatchTensors operator()(const data::LoadedBatch& batch, const data::SampleShape& shape);
 
  private:
   struct State;
@@ -24,4 +24,4 @@ class BatchUploader {
   std::unique_ptr<State> state_;  // null: nothing is copied
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

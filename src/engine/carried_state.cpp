@@ -8,7 +8,7 @@
 #include "collectives/chunks.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 // The number of dimensions, the sizes, the values. Nothing at all for an undefined tensor.
@@ -55,7 +55,7 @@ at::Tensor from_bytes(const std::string& bytes) {
 
 }  // namespace
 
-at::Tensor gather_carried(const Model& model, const WorkerGroup& group) {
+at::Tensor gather_carried(const models::Model& model, const WorkerGroup& group) {
   const at::Tensor own = model.carried();
   std::vector<at::Tensor> all;
   for (const std::string& bytes : group.gather(to_bytes(own))) {
@@ -66,16 +66,17 @@ at::Tensor gather_carried(const Model& model, const WorkerGroup& group) {
       throw PeerError("a worker's model carries another kind of state");
     }
   }
-  return at::cat(all, Model::kCarriedRows);
+  return at::cat(all, models::Model::kCarriedRows);
 }
 
-void share_carried(const at::Tensor& of_all, Model& model, const WorkerGroup& group) {
+void share_carried(const at::Tensor& of_all, models::Model& model, const WorkerGroup& group) {
   const at::Tensor state =
       group.alone() ? of_all
                     : from_bytes(group.gather(group.is_first() ? to_bytes(of_all) : "").front());
   if (!state.defined()) return model.set_carried({});
-  const Range rows = chunk_of(state.size(Model::kCarriedRows), group.size(), group.rank());
-  model.set_carried(state.narrow(Model::kCarriedRows, rows.begin, rows.size).clone());
+  const Range rows =
+      collectives::chunk_of(state.size(models::Model::kCarriedRows), group.size(), group.rank());
+  model.set_carried(state.narrow(models::Model::kCarriedRows, rows.begin, rows.size).clone());
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -13,54 +13,54 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
-DType dtype_of(const at::Tensor& tensor) {
+storage::DType dtype_of(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
     case at::kDouble:
-      return DType::kF64;
+      return storage::DType::kF64;
     case at::kFloat:
-      return DType::kF32;
+      return storage::DType::kF32;
     case at::kHalf:
-      return DType::kF16;
+      return storage::DType::kF16;
     case at::kBFloat16:
-      return DType::kBF16;
+      return storage::DType::kBF16;
     case at::kLong:
-      return DType::kI64;
+      return storage::DType::kI64;
     case at::kInt:
-      return DType::kI32;
+      return storage::DType::kI32;
     case at::kByte:
-      return DType::kU8;
+      return storage::DType::kU8;
     case at::kBool:
-      return DType::kBool;
+      return storage::DType::kBool;
     default:
       break;
   }
   COHORT_CHECK(false, "a tensor of a type that checkpoints do not know");
 }
 
-at::ScalarType type_of(DType dtype) {
+at::ScalarType type_of(storage::DType dtype) {
   switch (dtype) {
-    case DType::kF64:
+    case storage::DType::kF64:
       return at::kDouble;
-    case DType::kF32:
+    case storage::DType::kF32:
       return at::kFloat;
-    case DType::kF16:
+    case storage::DType::kF16:
       return at::kHalf;
-    case DType::kBF16:
+    case storage::DType::kBF16:
       return at::kBFloat16;
-    case DType::kI64:
+    case storage::DType::kI64:
       return at::kLong;
-    case DType::kI32:
+    case storage::DType::kI32:
       return at::kInt;
-    case DType::kI16:
+    case storage::DType::kI16:
       return at::kShort;
-    case DType::kI8:
+    case storage::DType::kI8:
       return at::kChar;
-    case DType::kU8:
+    case storage::DType::kU8:
       return at::kByte;
-    case DType::kBool:
+    case storage::DType::kBool:
       return at::kBool;
   }
   COHORT_CHECK(false, "a type of safetensors");
@@ -69,7 +69,7 @@ at::ScalarType type_of(DType dtype) {
 // Whether values of one type mean the same as values of the other. Whole numbers are no weights:
 // those of a quantised model need a scale as well. Counts are whole, also where somebody made all
 // halves.
-bool is_convertible(DType from, const at::Tensor& to) {
+bool is_convertible(storage::DType from, const at::Tensor& to) {
   const at::ScalarType type = type_of(from);
   if (type == to.scalar_type() || at::isFloatingType(type)) return true;
   return type != at::kBool && !at::isFloatingType(to.scalar_type());
@@ -81,11 +81,11 @@ std::string shape_text(at::IntArrayRef shape) {
   return "[" + join(sizes, ", ") + "]";
 }
 
-std::string type_text(DType dtype, at::IntArrayRef shape) {
-  return std::string(dtype_name(dtype)) + shape_text(shape);
+std::string type_text(storage::DType dtype, at::IntArrayRef shape) {
+  return std::string(storage::dtype_name(dtype)) + shape_text(shape);
 }
 
-bool fits(const TensorView& found, const at::Tensor& value, bool convert) {
+bool fits(const storage::TensorView& found, const at::Tensor& value, bool convert) {
   return at::IntArrayRef(found.shape) == value.sizes() &&
          (found.dtype == dtype_of(value) || (convert && is_convertible(found.dtype, value)));
 }
@@ -93,16 +93,17 @@ bool fits(const TensorView& found, const at::Tensor& value, bool convert) {
 // Among the tensors of the state.
 constexpr const char* kCarried = "carried";
 
-TensorView view_of(const std::string& name, const at::Tensor& tensor) {
+storage::TensorView view_of(const std::string& name, const at::Tensor& tensor) {
   return {name,
           dtype_of(tensor),
           tensor.sizes().vec(),
           {static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes()}};
 }
 
-class Saver final : public StateVisitor {
+class Saver final : public methods::StateVisitor {
  public:
-  Saver(std::vector<TensorView>& views, std::vector<at::Tensor>& kept, nlohmann::json& numbers)
+  Saver(std::vector<storage::TensorView>& views, std::vector<at::Tensor>& kept,
+        nlohmann::json& numbers)
       : views_(views), kept_(kept), numbers_(numbers) {}
 
   void tensor(const std::string& name, const at::Tensor& value) override {
@@ -113,19 +114,19 @@ class Saver final : public StateVisitor {
   void number(const std::string& name, std::int64_t& value) override { numbers_[name] = value; }
 
  private:
-  std::vector<TensorView>& views_;
+  std::vector<storage::TensorView>& views_;
   std::vector<at::Tensor>& kept_;
   nlohmann::json& numbers_;
 };
 
-class Loading final : public StateVisitor {
+class Loading final : public methods::StateVisitor {
  public:
-  Loading(const SafetensorsFile& file, std::string source, const nlohmann::json& numbers,
+  Loading(const storage::SafetensorsFile& file, std::string source, const nlohmann::json& numbers,
           bool convert = false)
       : file_(file), source_(std::move(source)), numbers_(numbers), convert_(convert) {}
 
   void tensor(const std::string& name, const at::Tensor& value) override {
-    const TensorView* found = file_.find(name);
+    const storage::TensorView* found = file_.find(name);
     if (found == nullptr) throw FileError(source_ + " has no tensor '" + name + "'");
     if (!fits(*found, value, convert_)) {
       throw FileError(source_ + ": tensor '" + name + "' is " +
@@ -151,7 +152,7 @@ class Loading final : public StateVisitor {
   }
 
   void expect_nothing_else() const {
-    for (const TensorView& tensor : file_.tensors()) {
+    for (const storage::TensorView& tensor : file_.tensors()) {
       if (used_.count(tensor.name) == 0 && tensor.name != kCarried) {
         throw FileError(source_ + " has a tensor '" + tensor.name + "' that the model has not");
       }
@@ -159,7 +160,7 @@ class Loading final : public StateVisitor {
   }
 
  private:
-  const SafetensorsFile& file_;
+  const storage::SafetensorsFile& file_;
   std::string source_;
   const nlohmann::json& numbers_;
   bool convert_;
@@ -179,7 +180,8 @@ std::string first_of(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-Snapshot::Snapshot(Replica& replica, UpdateMethod& method, Step step, nlohmann::json extra) {
+Snapshot::Snapshot(methods::Replica& replica, methods::UpdateMethod& method, Step step,
+                   nlohmann::json extra) {
   nlohmann::json numbers = nlohmann::json::object();
   contents_.step = step;
   Saver model(contents_.model, kept_, numbers);
@@ -190,7 +192,7 @@ Snapshot::Snapshot(Replica& replica, UpdateMethod& method, Step step, nlohmann::
   contents_.extra = {{"engine", std::move(extra)}, {"numbers", std::move(numbers)}};
 }
 
-Snapshot::Snapshot(Replica& replica, const std::vector<WorkerState>& workers, Step step,
+Snapshot::Snapshot(methods::Replica& replica, const std::vector<WorkerState>& workers, Step step,
                    nlohmann::json extra) {
   nlohmann::json numbers = nlohmann::json::object();
   contents_.step = step;
@@ -208,10 +210,10 @@ void Snapshot::add_carried(const at::Tensor& of_all) {
   contents_.state.push_back(view_of(kCarried, kept_.back()));
 }
 
-at::Tensor carried_of(const LoadedCheckpoint& checkpoint) {
-  const TensorView* found = checkpoint.state.find(kCarried);
+at::Tensor carried_of(const storage::LoadedCheckpoint& checkpoint) {
+  const storage::TensorView* found = checkpoint.state.find(kCarried);
   if (found == nullptr) return {};
-  if (found->dtype != DType::kF32) {
+  if (found->dtype != storage::DType::kF32) {
     throw FileError((checkpoint.folder / "state.safetensors").string() + ": tensor '" + kCarried +
                     "' is not of the type F32");
   }
@@ -222,8 +224,8 @@ at::Tensor carried_of(const LoadedCheckpoint& checkpoint) {
   return carried;
 }
 
-DumpContent copy_model(Replica& replica) {
-  class Copier final : public StateVisitor {
+storage::DumpContent copy_model(methods::Replica& replica) {
+  class Copier final : public methods::StateVisitor {
    public:
     void tensor(const std::string& name, const at::Tensor& value) override {
       at::Tensor copy = value.detach().cpu().contiguous();
@@ -234,7 +236,7 @@ DumpContent copy_model(Replica& replica) {
     void number(const std::string&, std::int64_t&) override {}
 
     std::shared_ptr<std::vector<at::Tensor>> kept = std::make_shared<std::vector<at::Tensor>>();
-    DumpContent content;
+    storage::DumpContent content;
   };
   Copier copier;
   replica.visit_model(copier);
@@ -242,7 +244,8 @@ DumpContent copy_model(Replica& replica) {
   return std::move(copier.content);
 }
 
-void restore(const LoadedCheckpoint& checkpoint, Replica& replica, UpdateMethod& method) {
+void restore(const storage::LoadedCheckpoint& checkpoint, methods::Replica& replica,
+             methods::UpdateMethod& method) {
   const nlohmann::json numbers = checkpoint.extra.value("numbers", nlohmann::json::object());
   restore_model(checkpoint.model, (checkpoint.folder / "model.safetensors").string(), replica);
   Loading state(checkpoint.state, (checkpoint.folder / "state.safetensors").string(), numbers);
@@ -251,7 +254,8 @@ void restore(const LoadedCheckpoint& checkpoint, Replica& replica, UpdateMethod&
   state.expect_nothing_else();
 }
 
-void restore_model(const SafetensorsFile& file, const std::string& source, Replica& replica) {
+void restore_model(const storage::SafetensorsFile& file, const std::string& source,
+                   methods::Replica& replica) {
   const nlohmann::json none = nlohmann::json::object();
   Loading loading(file, source, none, /*convert=*/true);
   replica.visit_model(loading);
@@ -259,13 +263,14 @@ void restore_model(const SafetensorsFile& file, const std::string& source, Repli
   loading.expect_nothing_else();
 }
 
-void restore_model(const SafetensorsFile& file, const std::string& source, Model& model) {
+void restore_model(const storage::SafetensorsFile& file, const std::string& source,
+                   models::Model& model) {
   const nlohmann::json none = nlohmann::json::object();
   Loading loading(file, source, none, /*convert=*/true);
-  for (Parameter& parameter : model.store().parameters()) {
+  for (models::Parameter& parameter : model.store().parameters()) {
     loading.tensor(parameter.name, parameter.value);
   }
-  for (Buffer& buffer : model.store().buffers()) loading.tensor(buffer.name, buffer.value);
+  for (models::Buffer& buffer : model.store().buffers()) loading.tensor(buffer.name, buffer.value);
   loading.expect_nothing_else();
 }
 
@@ -274,12 +279,12 @@ namespace {
 // How much of a model's parameters a file has.
 class Fit {
  public:
-  explicit Fit(const std::deque<Parameter>& parameters) : tensors_(parameters.size()) {
+  explicit Fit(const std::deque<models::Parameter>& parameters) : tensors_(parameters.size()) {
     if (!parameters.empty()) last_layer_ = layer_of(parameters.back());
-    for (const Parameter& parameter : parameters) numbers_ += weight_of(parameter);
+    for (const models::Parameter& parameter : parameters) numbers_ += weight_of(parameter);
   }
 
-  void take(const Parameter& parameter) {
+  void take(const models::Parameter& parameter) {
     ++taken_;
     taken_numbers_ += weight_of(parameter);
   }
@@ -293,13 +298,13 @@ class Fit {
   }
 
  private:
-  static std::string layer_of(const Parameter& parameter) {
+  static std::string layer_of(const models::Parameter& parameter) {
     return parameter.name.substr(0, parameter.name.rfind('.'));
   }
 
   // Tensors of normalisation and bias are many, and hold little. The last layer is often one for
   // other classes.
-  std::int64_t weight_of(const Parameter& parameter) const {
+  std::int64_t weight_of(const models::Parameter& parameter) const {
     return layer_of(parameter) == last_layer_ ? 0 : parameter.value.numel();
   }
 
@@ -312,8 +317,8 @@ class Fit {
 
 }  // namespace
 
-std::vector<std::string> initialize_from(const std::filesystem::path& path, Model& model) {
-  const SafetensorsFile file = SafetensorsFile::open(path);
+std::vector<std::string> initialize_from(const std::filesystem::path& path, models::Model& model) {
+  const storage::SafetensorsFile file = storage::SafetensorsFile::open(path);
   const nlohmann::json none = nlohmann::json::object();
   Loading loading(file, path.string(), none, /*convert=*/true);
   std::vector<std::string> lines;
@@ -321,7 +326,7 @@ std::vector<std::string> initialize_from(const std::filesystem::path& path, Mode
   // Whether the file has it.
   const auto offer = [&](const std::string& name, const at::Tensor& value) {
     wanted.insert(name);
-    const TensorView* found = file.find(name);
+    const storage::TensorView* found = file.find(name);
     if (found == nullptr) {
       lines.push_back("not in " + path.string() + ", stays as initialised: " + name);
       return false;
@@ -342,11 +347,11 @@ std::vector<std::string> initialize_from(const std::filesystem::path& path, Mode
     return true;
   };
   Fit fit(model.store().parameters());
-  for (Parameter& parameter : model.store().parameters()) {
+  for (models::Parameter& parameter : model.store().parameters()) {
     if (offer(parameter.name, parameter.value)) fit.take(parameter);
   }
-  for (Buffer& buffer : model.store().buffers()) offer(buffer.name, buffer.value);
-  for (const TensorView& tensor : file.tensors()) {
+  for (models::Buffer& buffer : model.store().buffers()) offer(buffer.name, buffer.value);
+  for (const storage::TensorView& tensor : file.tensors()) {
     if (wanted.count(tensor.name) == 0) {
       lines.push_back("the model has no tensor '" + tensor.name + "' of " + path.string());
     }
@@ -358,4 +363,4 @@ std::vector<std::string> initialize_from(const std::filesystem::path& path, Mode
   return lines;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

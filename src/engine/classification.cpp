@@ -8,14 +8,14 @@
 
 #include "data/dataset.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 constexpr std::int64_t kTop = 5;
 
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double smoothing) {
   return at::cross_entropy_loss(logits.to(at::kFloat), labels.flatten(), /*weight=*/{},
-                                at::Reduction::Mean, kNoLabel, smoothing);
+                                at::Reduction::Mean, data::kNoLabel, smoothing);
 }
 
 // How many classes beat the right one: 0 when it is the best guess.
@@ -31,11 +31,11 @@ std::int64_t place_of(const float* row, std::int64_t classes, std::int64_t label
 
 }  // namespace
 
-at::Tensor classification_loss(const Model& model, const at::Tensor& logits,
+at::Tensor classification_loss(const models::Model& model, const at::Tensor& logits,
                                const at::Tensor& labels, double label_smoothing) {
   at::Tensor loss = cross_entropy(logits, labels, label_smoothing);
   if (!model.store().training()) return loss;
-  for (const AuxiliaryOutput& output : model.auxiliary()) {
+  for (const models::AuxiliaryOutput& output : model.auxiliary()) {
     loss = loss + output.weight * cross_entropy(output.logits, labels, label_smoothing);
   }
   return loss;
@@ -45,7 +45,7 @@ at::Tensor sums_on_device(const at::Tensor& loss, const at::Tensor& logits,
                           const at::Tensor& all_labels) {
   const c10::NoGradGuard no_grad;
   const at::Tensor labels = all_labels.flatten();
-  const at::Tensor counted = labels.ne(kNoLabel);
+  const at::Tensor counted = labels.ne(data::kNoLabel);
   const at::Tensor column = labels.clamp_min(0).unsqueeze(1);
   const at::Tensor right = logits.gather(1, column);
   const at::Tensor earlier = at::arange(logits.size(1), labels.options()).unsqueeze(0).lt(column);
@@ -78,7 +78,7 @@ void ClassificationSums::add(const at::Tensor& loss, const at::Tensor& logits,
   const std::int64_t* label = flat.data_ptr<std::int64_t>();
   std::int64_t samples = 0;
   for (std::int64_t i = 0; i < flat.numel(); ++i, row += classes) {
-    if (label[i] == kNoLabel) continue;
+    if (label[i] == data::kNoLabel) continue;
     const std::int64_t place = place_of(row, classes, label[i]);
     host_.top1 += place < 1 ? 1 : 0;
     host_.top5 += place < kTop ? 1 : 0;
@@ -101,4 +101,4 @@ ClassificationSums::Values ClassificationSums::values() const {
   return sums;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

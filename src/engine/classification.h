@@ -7,12 +7,12 @@
 
 #include "models/model.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 // Mean cross-entropy over the batch, for which `logits` has a row for each of the labels, whatever
 // their shape; kNoLabel does not count. Plus the weighted losses of the model's auxiliary outputs
 // when it is training.
-at::Tensor classification_loss(const Model& model, const at::Tensor& logits,
+at::Tensor classification_loss(const models::Model& model, const at::Tensor& logits,
                                const at::Tensor& labels, double label_smoothing);
 
 // What ClassificationSums holds of one batch, as four float64 on the device that computed them:
@@ -46,4 +46,4 @@ class ClassificationSums {
       device_;  // loss, top1, top5, samples of what was added on a device; undefined if nothing was
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 c10::Device parse_device(const std::string& name) {
   const std::string advice = "--device must be cpu, cuda or cuda:N, got '" + name + "'";
@@ -38,4 +38,4 @@ void choose_arithmetic(bool tf32) {
   at::globalContext().setAllowTF32CuDNN(tf32);
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace cohort {
+namespace cohort::engine {
 
 // "cpu", "cuda" or "cuda:N". Throws ConfigError when libtorch cannot compute there.
 c10::Device parse_device(const std::string& name);
@@ -16,4 +16,4 @@ int cuda_device_count();
 // measuring, and, if `tf32`, with products of float32 rounded to 10 bits.
 void choose_arithmetic(bool tf32);
 
-}  // namespace cohort
+}  // namespace cohort::engine

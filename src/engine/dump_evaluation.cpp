@@ -19,13 +19,13 @@
 #include "storage/file.h"
 #include "storage/folder.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 // Larger data sets are read again for every model.
 constexpr std::int64_t kMaxPrepared = std::int64_t{4} << 30;
 
-double seconds_of(const FoundDump& dump, const SafetensorsFile& file) {
+double seconds_of(const storage::FoundDump& dump, const storage::SafetensorsFile& file) {
   const auto found = file.metadata().find("seconds");
   if (found == file.metadata().end()) return static_cast<double>(dump.name.second);
   return std::strtod(found->second.c_str(), nullptr);
@@ -33,15 +33,15 @@ double seconds_of(const FoundDump& dump, const SafetensorsFile& file) {
 
 class DumpEvaluation {
  public:
-  DumpEvaluation(const RunConfig& config, const Dataset& data, const std::vector<FoundDump>& dumps,
-                 const DumpEvaluationOptions& options)
+  DumpEvaluation(const config::RunConfig& config, const data::Dataset& data,
+                 const std::vector<storage::FoundDump>& dumps, const DumpEvaluationOptions& options)
       : config_(config), data_(data), dumps_(dumps), options_(options) {
     std::vector<std::int64_t> samples = all_samples(data);
     if (options.most_samples > 0 && options.most_samples < data.size()) {
       samples.resize(static_cast<std::size_t>(options.most_samples));
     }
     // A text is read in its order, by evaluate().
-    const bool text = as_text(data) != nullptr;
+    const bool text = data::as_text(data) != nullptr;
     if (!text &&
         PreparedSet::bytes(data, static_cast<std::int64_t>(samples.size())) <= kMaxPrepared) {
       const auto model = build_model(config, data, InitialWeights::kLater);
@@ -68,7 +68,7 @@ class DumpEvaluation {
   }
 
  private:
-  const FoundDump* take() {
+  const storage::FoundDump* take() {
     const std::lock_guard lock(mutex_);
     const bool stop = failure_ || (options_.stop != nullptr && *options_.stop);
     return stop || next_ == dumps_.size() ? nullptr : &dumps_[next_++];
@@ -79,9 +79,9 @@ class DumpEvaluation {
       at::set_num_threads(1);
       const auto model = build_model(config_, data_, InitialWeights::kLater);
       const at::Device device = parse_device(config_.device);
-      Replica replica(*model, replica_options(config_, *model, device));
+      methods::Replica replica(*model, replica_options(config_, *model, device));
       const EvaluatorOptions evaluator = evaluator_options(config_, *model, device);
-      while (const FoundDump* dump = take()) {
+      while (const storage::FoundDump* dump = take()) {
         const auto score = score_of(*dump, *model, replica, evaluator);
         if (score) keep(*dump, *score);
       }
@@ -91,11 +91,12 @@ class DumpEvaluation {
     }
   }
 
-  std::optional<DumpScore> score_of(const FoundDump& dump, Model& model, Replica& replica,
-                                    const EvaluatorOptions& evaluator) {
+  std::optional<storage::DumpScore> score_of(const storage::FoundDump& dump, models::Model& model,
+                                             methods::Replica& replica,
+                                             const EvaluatorOptions& evaluator) {
     double seconds = 0;
     try {
-      const SafetensorsFile file = SafetensorsFile::open(dump.model());
+      const storage::SafetensorsFile file = storage::SafetensorsFile::open(dump.model());
       restore_model(file, dump.model().string(), replica);
       seconds = seconds_of(dump, file);
     } catch (const FileError& error) {
@@ -109,14 +110,14 @@ class DumpEvaluation {
     const Evaluation result =
         prepared_ ? evaluate(model, *prepared_) : evaluate(model, data_, evaluator);
     const bool usual = result.samples == options_.usual_samples;
-    return DumpScore{result.loss, result.top1, seconds, usual ? 0 : result.samples};
+    return storage::DumpScore{result.loss, result.top1, seconds, usual ? 0 : result.samples};
   }
 
-  void keep(const FoundDump& dump, const DumpScore& score) {
-    AtomicFile file(dump.score());
-    file.writer().write(format_score(score) + "\n");
-    file.commit(Durability::kProcess);
-    if (options_.delete_models) remove_tree(dump.model());
+  void keep(const storage::FoundDump& dump, const storage::DumpScore& score) {
+    storage::AtomicFile file(dump.score());
+    file.writer().write(storage::format_score(score) + "\n");
+    file.commit(storage::Durability::kProcess);
+    if (options_.delete_models) storage::remove_tree(dump.model());
     const std::lock_guard lock(mutex_);
     ++report_.evaluated;
     const auto left = static_cast<std::int64_t>(dumps_.size()) - report_.evaluated -
@@ -124,9 +125,9 @@ class DumpEvaluation {
     if (options_.scored) options_.scored(dump, score, left);
   }
 
-  const RunConfig& config_;
-  const Dataset& data_;
-  const std::vector<FoundDump>& dumps_;
+  const config::RunConfig& config_;
+  const data::Dataset& data_;
+  const std::vector<storage::FoundDump>& dumps_;
   const DumpEvaluationOptions& options_;
   std::optional<PreparedSet> prepared_;
   std::mutex mutex_;  // guards the rest
@@ -137,12 +138,12 @@ class DumpEvaluation {
 
 }  // namespace
 
-DumpEvaluationReport evaluate_dumps(const RunConfig& config, const Dataset& data,
-                                    const std::vector<FoundDump>& dumps,
+DumpEvaluationReport evaluate_dumps(const config::RunConfig& config, const data::Dataset& data,
+                                    const std::vector<storage::FoundDump>& dumps,
                                     const DumpEvaluationOptions& options) {
   COHORT_CHECK(options.jobs >= 1, "somebody must do it");
   if (dumps.empty()) return {};
   return DumpEvaluation(config, data, dumps, options).run();
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

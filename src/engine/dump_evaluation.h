@@ -13,7 +13,7 @@
 #include "engine/evaluator.h"
 #include "storage/dump_files.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 struct DumpEvaluationOptions {
   int jobs = 1;                    // threads, each with a model of its own and one compute thread
@@ -22,7 +22,8 @@ struct DumpEvaluationOptions {
   bool delete_models = false;      // once they are evaluated
   const std::atomic<bool>* stop = nullptr;  // ends between two models
   // After each model, one call at a time, from any thread. `left` models are still to come.
-  std::function<void(const FoundDump&, const DumpScore&, std::int64_t left)> scored = {};
+  std::function<void(const storage::FoundDump&, const storage::DumpScore&, std::int64_t left)>
+      scored = {};
   std::function<void(const std::string&)> skipped = {};  // why one could not be, likewise
 };
 
@@ -35,8 +36,8 @@ struct DumpEvaluationReport {
 
 // Evaluates all `dumps`, in their order, on `data` (no augmentation). `config` is the run's. Throws
 // FileError when a score cannot be written.
-DumpEvaluationReport evaluate_dumps(const RunConfig& config, const Dataset& data,
-                                    const std::vector<FoundDump>& dumps,
+DumpEvaluationReport evaluate_dumps(const config::RunConfig& config, const data::Dataset& data,
+                                    const std::vector<storage::FoundDump>& dumps,
                                     const DumpEvaluationOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -15,7 +15,7 @@
 #include "engine/carried_state.h"
 #include "engine/classification.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 // One worker's samples in the order to read them, and how many at a time.
@@ -24,12 +24,12 @@ struct Part {
   std::int64_t batch = 1;
 };
 
-Part part_of(const Model& model, const Dataset& dataset, const EvaluatorOptions& options,
-             const WorkerGroup& group) {
+Part part_of(const models::Model& model, const data::Dataset& dataset,
+             const EvaluatorOptions& options, const WorkerGroup& group) {
   Part part;
-  if (const TextDataset* text = as_text(dataset)) {
+  if (const data::TextDataset* text = data::as_text(dataset)) {
     // All pieces of some columns, the first of which is the longest.
-    const Range columns = chunk_of(text->columns(), group.present(), group.place());
+    const Range columns = collectives::chunk_of(text->columns(), group.present(), group.place());
     part.batch = columns.size;
     if (columns.size == 0) return part;
     for (std::int64_t piece = 0; piece < text->pieces_of(columns.begin); ++piece) {
@@ -39,7 +39,7 @@ Part part_of(const Model& model, const Dataset& dataset, const EvaluatorOptions&
     }
     return part;
   }
-  const Range mine = chunk_of(dataset.size(), group.present(), group.place());
+  const Range mine = collectives::chunk_of(dataset.size(), group.present(), group.place());
   part.samples.resize(static_cast<std::size_t>(mine.size));
   std::iota(part.samples.begin(), part.samples.end(), mine.begin);
   part.batch = options.batch;
@@ -55,15 +55,15 @@ struct PartSums {
   bool stopped = false;
 };
 
-PartSums evaluate_part(Model& model, const Dataset& dataset, Part part,
+PartSums evaluate_part(models::Model& model, const data::Dataset& dataset, Part part,
                        const EvaluatorOptions& options) {
   ClassificationSums sums;
   if (part.samples.empty()) return {sums.values()};
   const auto count = static_cast<std::int64_t>(part.samples.size());
-  const SampleOrder order({.samples = count,
-                           .partition = std::move(part.samples),
-                           .batch = part.batch,
-                           .shuffle = false});
+  const data::SampleOrder order({.samples = count,
+                                 .partition = std::move(part.samples),
+                                 .batch = part.batch,
+                                 .shuffle = false});
   const auto source = make_batch_source(
       dataset, order, {.threads = options.loader_threads, .last_step = order.steps_per_epoch()},
       options.placement);
@@ -112,7 +112,7 @@ std::int64_t samples_of_a_pass(double work_of_sample, std::int64_t batch) {
       std::min(static_cast<double>(batch), std::max(kFewest, kWork / work_of_sample)));
 }
 
-std::optional<Evaluation> try_evaluate(Model& model, const Dataset& dataset,
+std::optional<Evaluation> try_evaluate(models::Model& model, const data::Dataset& dataset,
                                        const EvaluatorOptions& options, const WorkerGroup& group) {
   Evaluation result;
   bool stopped = false;
@@ -141,10 +141,10 @@ std::optional<Evaluation> try_evaluate(Model& model, const Dataset& dataset,
   return stopped ? std::nullopt : std::optional(result);
 }
 
-Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions& options,
-                    const WorkerGroup& group) {
+Evaluation evaluate(models::Model& model, const data::Dataset& dataset,
+                    const EvaluatorOptions& options, const WorkerGroup& group) {
   COHORT_CHECK(options.stop == nullptr, "an evaluation that may be stopped has perhaps no result");
   return *try_evaluate(model, dataset, options, group);
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

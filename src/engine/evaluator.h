@@ -11,7 +11,7 @@
 #include "engine/worker_group.h"
 #include "models/model.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 struct Evaluation {
   double loss = 0;
@@ -37,11 +37,11 @@ std::int64_t samples_of_a_pass(double work_of_sample, std::int64_t batch);
 // of the whole. Their models must be equal. The model is in training mode again afterwards if it
 // was before; its parameters and statistics do not change. Without a value where a worker was told
 // to stop before its part was done.
-std::optional<Evaluation> try_evaluate(Model& model, const Dataset& dataset,
+std::optional<Evaluation> try_evaluate(models::Model& model, const data::Dataset& dataset,
                                        const EvaluatorOptions& options,
                                        const WorkerGroup& group = {});
 // The same where nobody stops it.
-Evaluation evaluate(Model& model, const Dataset& dataset, const EvaluatorOptions& options,
-                    const WorkerGroup& group = {});
+Evaluation evaluate(models::Model& model, const data::Dataset& dataset,
+                    const EvaluatorOptions& options, const WorkerGroup& group = {});
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -3,7 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 
-namespace cohort {
+namespace cohort::engine {
 
 at::Generator make_generator(std::uint64_t seed, c10::Device device) {
   if (device.is_cpu()) return at::detail::createCPUGenerator(seed);
@@ -12,4 +12,4 @@ at::Generator make_generator(std::uint64_t seed, c10::Device device) {
   return generator;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

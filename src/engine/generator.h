@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-namespace cohort {
+namespace cohort::engine {
 
 at::Generator make_generator(std::uint64_t seed, c10::Device device = c10::kCPU);
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -9,7 +9,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 constexpr double kMaxSteps = 1000;  // between two agreements
@@ -63,7 +63,7 @@ void GroupChanges::agree(const std::atomic<bool>& stop) {
   // All are waited for anyway, and what is under way is no part of the agreement.
   state_.drain();
   const TrafficBook::Scope scope(state_.traffic, TrafficPurpose::kCoordination);
-  ElasticCollectives::Agreement agreed;
+  collectives::ElasticCollectives::Agreement agreed;
   const Step next = next_agreement();
   {
     // The slowest is waited for here, if not before.
@@ -155,4 +155,4 @@ void GroupChanges::enter() {
   parts.group.barrier();
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -9,7 +9,7 @@
 #include "engine/step_records.h"
 #include "engine/training_state.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class GroupChanges {
  public:
@@ -41,4 +41,4 @@ class GroupChanges {
   bool stop_noted_ = false;         // the user knows that it will take a while
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

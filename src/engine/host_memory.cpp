@@ -7,7 +7,7 @@
 
 #include <climits>
 
-namespace cohort {
+namespace cohort::engine {
 
 void keep_freed_memory() {
 #ifdef __GLIBC__
@@ -16,4 +16,4 @@ void keep_freed_memory() {
 #endif
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

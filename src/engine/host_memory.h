@@ -1,7 +1,7 @@
 // How the process treats memory it frees.
 #pragma once
 
-namespace cohort {
+namespace cohort::engine {
 
 // Keeps freed blocks of up to 32 MiB for the next step instead of giving them back to the kernel.
 // A training step frees and allocates the same megabytes again and again; returned each time,
@@ -9,4 +9,4 @@ namespace cohort {
 // at the start of main(). Without glibc it does nothing.
 void keep_freed_memory();
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 constexpr double kFarAbove = 4;
@@ -92,4 +92,4 @@ void LossWatch::check_divergence(double mean, Step steps) {
                   steps, mean, kWhatToLower));
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -14,7 +14,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 // The limit for a classifier that has not said yet how it begins.
 double far_above_guessing(std::size_t classes);
@@ -62,4 +62,4 @@ class LossWatch {
   bool warned_ = false;
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

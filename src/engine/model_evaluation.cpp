@@ -7,11 +7,11 @@
 #include "core/error.h"
 #include "engine/averaged_model.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
-EvaluationRecord record_of(const Evaluation& result, const TrainingState& state, Rank rank,
-                           const std::string& split) {
+metrics::EvaluationRecord record_of(const Evaluation& result, const TrainingState& state, Rank rank,
+                                    const std::string& split) {
   return {state.now(), rank,        state.done,  state.epoch(),  split,
           result.loss, result.top1, result.top5, result.samples, result.seconds};
 }
@@ -47,7 +47,7 @@ bool ModelEvaluation::run() {
   if (!result) return false;
   note(*result);
   state_.leads();
-  EvaluationRecord record =
+  metrics::EvaluationRecord record =
       record_of(*result, state_, state_.options.step.rank, state_.options.split);
   if (average) record.consensus_distance = average->consensus_distance();
   parts.outlets.metrics->record(record);
@@ -85,10 +85,11 @@ void ModelEvaluation::run_each() {
     Evaluation theirs;
     if (all[rank].size() != sizeof theirs) throw PeerError("a worker sent no evaluation");
     std::memcpy(&theirs, all[rank].data(), sizeof theirs);
-    const EvaluationRecord record = record_of(theirs, state_, static_cast<Rank>(rank), "worker");
+    const metrics::EvaluationRecord record =
+        record_of(theirs, state_, static_cast<Rank>(rank), "worker");
     parts.outlets.metrics->record(record);
     parts.outlets.progress->evaluated(record);
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -3,7 +3,7 @@
 
 #include "engine/training_state.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class ModelEvaluation {
  public:
@@ -27,4 +27,4 @@ class ModelEvaluation {
   TrainingState& state_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class PauseClock {
  public:
@@ -48,4 +48,4 @@ class PauseClock {
   Clock::time_point since_ = {};
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

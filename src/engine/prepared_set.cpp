@@ -8,13 +8,14 @@
 #include "core/clock.h"
 #include "engine/classification.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 // In evaluation mode as long as this lives.
 class Evaluating {
  public:
-  explicit Evaluating(Model& model) : model_(model), was_training_(model.store().training()) {
+  explicit Evaluating(models::Model& model)
+      : model_(model), was_training_(model.store().training()) {
     model_.store().set_training(false);
   }
   ~Evaluating() { model_.store().set_training(was_training_); }
@@ -22,20 +23,20 @@ class Evaluating {
   Evaluating& operator=(const Evaluating&) = delete;
 
  private:
-  Model& model_;
+  models::Model& model_;
   bool was_training_;
   c10::NoGradGuard no_grad_;
 };
 
 }  // namespace
 
-PreparedSet::PreparedSet(const Dataset& dataset, const std::vector<std::int64_t>& samples,
+PreparedSet::PreparedSet(const data::Dataset& dataset, const std::vector<std::int64_t>& samples,
                          const EvaluatorOptions& options)
     : size_(static_cast<std::int64_t>(samples.size())) {
-  const SampleOrder order(
+  const data::SampleOrder order(
       {.samples = size_, .partition = samples, .batch = options.batch, .shuffle = false});
   // The loader uses its buffers again, so each batch is copied.
-  Loader loader = make_loader(
+  data::Loader loader = make_loader(
       dataset, order, {.threads = options.loader_threads, .last_step = order.steps_per_epoch()},
       options.placement.device);
   for (Step step = 0; step < order.steps_per_epoch(); ++step) {
@@ -44,11 +45,11 @@ PreparedSet::PreparedSet(const Dataset& dataset, const std::vector<std::int64_t>
   }
 }
 
-std::int64_t PreparedSet::bytes(const Dataset& dataset, std::int64_t samples) {
+std::int64_t PreparedSet::bytes(const data::Dataset& dataset, std::int64_t samples) {
   return samples * dataset.shape().numel() * static_cast<std::int64_t>(sizeof(float));
 }
 
-Evaluation evaluate(Model& model, const PreparedSet& set) {
+Evaluation evaluate(models::Model& model, const PreparedSet& set) {
   Evaluation result;
   const StopWatch watch(result.seconds);
   const Evaluating evaluating(model);
@@ -66,7 +67,7 @@ Evaluation evaluate(Model& model, const PreparedSet& set) {
   return result;
 }
 
-std::vector<float> losses_of(Model& model, const PreparedSet& set) {
+std::vector<float> losses_of(models::Model& model, const PreparedSet& set) {
   const Evaluating evaluating(model);
   std::vector<float> losses;
   losses.reserve(static_cast<std::size_t>(set.size()));
@@ -80,10 +81,10 @@ std::vector<float> losses_of(Model& model, const PreparedSet& set) {
   return losses;
 }
 
-std::vector<std::int64_t> all_samples(const Dataset& dataset) {
+std::vector<std::int64_t> all_samples(const data::Dataset& dataset) {
   std::vector<std::int64_t> samples(static_cast<std::size_t>(dataset.size()));
   std::iota(samples.begin(), samples.end(), std::int64_t{0});
   return samples;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

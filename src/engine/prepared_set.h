@@ -12,17 +12,17 @@
 #include "engine/evaluator.h"
 #include "models/model.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class PreparedSet {
  public:
   // Reads the samples with those numbers, in that order, without augmentation (the data set must be
   // one that has none).
-  PreparedSet(const Dataset& dataset, const std::vector<std::int64_t>& samples,
+  PreparedSet(const data::Dataset& dataset, const std::vector<std::int64_t>& samples,
               const EvaluatorOptions& options);
 
   // What it takes in memory.
-  static std::int64_t bytes(const Dataset& dataset, std::int64_t samples);
+  static std::int64_t bytes(const data::Dataset& dataset, std::int64_t samples);
 
   std::int64_t size() const { return size_; }
   const std::vector<BatchTensors>& batches() const { return batches_; }
@@ -33,12 +33,12 @@ class PreparedSet {
 };
 
 // As evaluate() of a data set, by this thread alone.
-Evaluation evaluate(Model& model, const PreparedSet& set);
+Evaluation evaluate(models::Model& model, const PreparedSet& set);
 
 // The loss of each sample.
-std::vector<float> losses_of(Model& model, const PreparedSet& set);
+std::vector<float> losses_of(models::Model& model, const PreparedSet& set);
 
 // 0, 1, ... size - 1
-std::vector<std::int64_t> all_samples(const Dataset& dataset);
+std::vector<std::int64_t> all_samples(const data::Dataset& dataset);
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -9,7 +9,7 @@
 
 #include "metrics/over_ranks.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 constexpr double kRedrawSeconds = 0.1;
@@ -38,7 +38,7 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-std::string evaluation_text(const EvaluationRecord& record, bool text) {
+std::string evaluation_text(const metrics::EvaluationRecord& record, bool text) {
   const std::string perplexity =
       text ? fmt::format("  perplexity {:.2f}", std::exp(record.loss)) : "";
   const std::string whose =
@@ -52,7 +52,7 @@ std::string evaluation_text(const EvaluationRecord& record, bool text) {
 // The state both kinds of progress share: where the run is and how fast it goes.
 class Pace {
  public:
-  explicit Pace(const TotalsSink& totals) : totals_(totals) {}
+  explicit Pace(const metrics::TotalsSink& totals) : totals_(totals) {}
 
   void begin(const ProgressPlan& plan, Step first_step) {
     plan_ = plan;
@@ -108,13 +108,13 @@ class Pace {
     std::vector<Part> parts = {{4, fmt::format("epoch {}/{}", plan_.earlier_epochs + epoch,
                                                plan_.earlier_epochs + epochs)},
                                {3, fmt::format("step {}/{}", done_, plan_.total_steps)}};
-    const StepRecord last = totals_.newest();
+    const metrics::StepRecord last = totals_.newest();
     if (last.steps > 0) {
-      const double seconds = std::max(1e-9, training_seconds(last));
+      const double seconds = std::max(1e-9, metrics::training_seconds(last));
       parts.push_back({5, fmt::format("loss {:.4f}", last.loss)});
       if (is_text()) parts.push_back({2, fmt::format("perplexity {:.1f}", std::exp(last.loss))});
       parts.push_back({1, fmt::format("top-1 {:.1f}%", 100 * last.top1)});
-      parts.push_back({6, fmt::format("{:.0f} {}/s", samples_per_second(last),
+      parts.push_back({6, fmt::format("{:.0f} {}/s", metrics::samples_per_second(last),
                                       is_text() ? "words" : "samples")});
       parts.push_back({0, fmt::format("data {:.0f}%", 100 * last.data_seconds / seconds)});
     }
@@ -160,20 +160,20 @@ class Pace {
   Clock::time_point evaluation_start_;
   double evaluation_seconds_ = 0;  // that the last one took
   double all_evaluations_seconds_ = 0;
-  const TotalsSink& totals_;
+  const metrics::TotalsSink& totals_;
 };
 
 class Bar final : public Progress {
  public:
-  Bar(std::FILE* out, const TotalsSink& totals) : out_(out), pace_(totals) {}
+  Bar(std::FILE* out, const metrics::TotalsSink& totals) : out_(out), pace_(totals) {}
 
   void begin(const ProgressPlan& plan, Step first_step) override { pace_.begin(plan, first_step); }
-  void recorded(const StepRecord&) override {}
+  void recorded(const metrics::StepRecord&) override {}
   void evaluating(double share) override {
     pace_.evaluating(share);
     draw();
   }
-  void evaluated(const EvaluationRecord& record) override {
+  void evaluated(const metrics::EvaluationRecord& record) override {
     if (record.split != "worker") pace_.evaluated(record.seconds);
     note(evaluation_text(record, pace_.is_text()));
   }
@@ -222,19 +222,19 @@ class Bar final : public Progress {
 
 class Plain final : public Progress {
  public:
-  Plain(std::FILE* out, const TotalsSink& totals) : out_(out), pace_(totals) {}
+  Plain(std::FILE* out, const metrics::TotalsSink& totals) : out_(out), pace_(totals) {}
 
   void begin(const ProgressPlan& plan, Step first_step) override {
     pace_.begin(plan, first_step);
     printed_ = Clock::now();
   }
   void step(Step done) override { pace_.step(done); }
-  void recorded(const StepRecord&) override { say_now_and_then(); }
+  void recorded(const metrics::StepRecord&) override { say_now_and_then(); }
   void evaluating(double share) override {
     pace_.evaluating(share);
     say_now_and_then();
   }
-  void evaluated(const EvaluationRecord& record) override {
+  void evaluated(const metrics::EvaluationRecord& record) override {
     if (record.split != "worker") pace_.evaluated(record.seconds);
     note(evaluation_text(record, pace_.is_text()));
   }
@@ -260,8 +260,8 @@ class Quiet final : public Progress {
 
   void begin(const ProgressPlan&, Step) override {}
   void step(Step) override {}
-  void recorded(const StepRecord&) override {}
-  void evaluated(const EvaluationRecord&) override {}
+  void recorded(const metrics::StepRecord&) override {}
+  void evaluated(const metrics::EvaluationRecord&) override {}
   void note(const std::string& line) override { put(out_, line + "\n"); }
   void end() override {}
 
@@ -273,8 +273,8 @@ class Silent final : public Progress {
  public:
   void begin(const ProgressPlan&, Step) override {}
   void step(Step) override {}
-  void recorded(const StepRecord&) override {}
-  void evaluated(const EvaluationRecord&) override {}
+  void recorded(const metrics::StepRecord&) override {}
+  void evaluated(const metrics::EvaluationRecord&) override {}
   void note(const std::string&) override {}
   void end() override {}
 };
@@ -282,14 +282,14 @@ class Silent final : public Progress {
 }  // namespace
 
 std::unique_ptr<Progress> make_silent_progress() { return std::make_unique<Silent>(); }
-std::unique_ptr<Progress> make_progress_bar(std::FILE* out, const TotalsSink& totals) {
+std::unique_ptr<Progress> make_progress_bar(std::FILE* out, const metrics::TotalsSink& totals) {
   return std::make_unique<Bar>(out, totals);
 }
-std::unique_ptr<Progress> make_plain_progress(std::FILE* out, const TotalsSink& totals) {
+std::unique_ptr<Progress> make_plain_progress(std::FILE* out, const metrics::TotalsSink& totals) {
   return std::make_unique<Plain>(out, totals);
 }
 std::unique_ptr<Progress> make_quiet_progress(std::FILE* out) {
   return std::make_unique<Quiet>(out);
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -12,7 +12,7 @@
 #include "engine/evaluator.h"
 #include "metrics/run_totals.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 struct ProgressPlan {
   Step total_steps = 0;
@@ -31,22 +31,22 @@ class Progress {
   virtual void step(Step done) = 0;  // after every step
   // After every record, when all workers that record together have done so; with several one call
   // for each, one after another.
-  virtual void recorded(const StepRecord& record) = 0;
+  virtual void recorded(const metrics::StepRecord& record) = 0;
   // While an evaluation goes on: the share that is done. The older systems showed nothing then.
   virtual void evaluating(double) {}
-  virtual void evaluated(const EvaluationRecord& record) = 0;
+  virtual void evaluated(const metrics::EvaluationRecord& record) = 0;
   virtual void note(const std::string& line) = 0;  // something worth a line
   virtual void end() = 0;
 };
 
 // Both show how all workers whose records come to `totals` train together; it outlives them.
 // A bar that redraws itself, for a terminal.
-std::unique_ptr<Progress> make_progress_bar(std::FILE* out, const TotalsSink& totals);
+std::unique_ptr<Progress> make_progress_bar(std::FILE* out, const metrics::TotalsSink& totals);
 // One line for each evaluation, and now and then one in between, for pipes and files.
-std::unique_ptr<Progress> make_plain_progress(std::FILE* out, const TotalsSink& totals);
+std::unique_ptr<Progress> make_plain_progress(std::FILE* out, const metrics::TotalsSink& totals);
 // Notes only, which may be warnings.
 std::unique_ptr<Progress> make_quiet_progress(std::FILE* out);
 // Nothing at all, for workers whose progress another one shows.
 std::unique_ptr<Progress> make_silent_progress();
 
-}  // namespace cohort
+}  // namespace cohort::engine

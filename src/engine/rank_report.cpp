@@ -4,14 +4,14 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 using nlohmann::json;
 
 json to_json(const RankReport& report) {
   json arrivals = json::array();
-  for (const StepArrivals& step : report.arrivals) {
+  for (const methods::StepArrivals& step : report.arrivals) {
     arrivals.push_back({step.step, step.data_seconds, step.buckets});
   }
   json traffic = json::array();
@@ -66,4 +66,4 @@ std::vector<RankReport> gather_reports(const RankReport& own, const WorkerGroup&
   return reports;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

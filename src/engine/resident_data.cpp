@@ -14,16 +14,16 @@
 #include "data/array_dataset.h"
 #include "kernels/images.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 constexpr std::size_t kShare = 8;  // one part of the free memory in so many
 
-kernels::ResizeAxis axis_of(const ResampleAxis& axis) {
+kernels::ResizeAxis axis_of(const data::ResampleAxis& axis) {
   return {axis.first, axis.count, axis.weights, static_cast<int>(axis.taps)};
 }
 
-std::vector<float> values_of(const NormalizeTable& table) {
+std::vector<float> values_of(const data::NormalizeTable& table) {
   std::vector<float> values;
   for (std::int64_t channel = 0; channel < table.channels(); ++channel) {
     values.insert(values.end(), table[channel].begin(), table[channel].end());
@@ -32,8 +32,8 @@ std::vector<float> values_of(const NormalizeTable& table) {
 }
 
 // `values` outlives the result, as the data set does.
-kernels::ImageSet image_set(const ArrayDataset& dataset, const std::vector<float>& values) {
-  const ImageArray& images = dataset.images();
+kernels::ImageSet image_set(const data::ArrayDataset& dataset, const std::vector<float>& values) {
+  const data::ImageArray& images = dataset.images();
   return {.pixels = images.pixels,
           .channels = static_cast<int>(images.shape.channels),
           .height = static_cast<int>(images.shape.height),
@@ -45,8 +45,8 @@ kernels::ImageSet image_set(const ArrayDataset& dataset, const std::vector<float
 
 class MadeBatches final : public BatchSource {
  public:
-  MadeBatches(const ArrayDataset& dataset, const kernels::GpuImages& images,
-              const SampleOrder& order, Step first, const BatchPlacement& placement)
+  MadeBatches(const data::ArrayDataset& dataset, const kernels::GpuImages& images,
+              const data::SampleOrder& order, Step first, const BatchPlacement& placement)
       : dataset_(dataset),
         images_(images),
         order_(order),
@@ -56,7 +56,7 @@ class MadeBatches final : public BatchSource {
     const auto bytes = static_cast<std::int64_t>(sizeof(kernels::ImageDraw));
     draws_ = at::empty({static_cast<std::int64_t>(events_.size()) * most_ * bytes},
                        at::TensorOptions().dtype(at::kByte).pinned_memory(true));
-    const SampleShape shape = dataset.shape();
+    const data::SampleShape shape = dataset.shape();
     const auto format =
         placement.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
     const at::TensorOptions options(placement.device);
@@ -87,8 +87,8 @@ class MadeBatches final : public BatchSource {
     const std::span draws(reinterpret_cast<kernels::ImageDraw*>(draws_.data_ptr<std::uint8_t>()) +
                               slot * static_cast<std::size_t>(most_),
                           refs_.size());
-    std::transform(refs_.begin(), refs_.end(), draws.begin(), [&](const SampleRef& ref) {
-      const ImageShift shift = dataset_.shift(ref.augmentation);
+    std::transform(refs_.begin(), refs_.end(), draws.begin(), [&](const data::SampleRef& ref) {
+      const data::ImageShift shift = dataset_.shift(ref.augmentation);
       return kernels::ImageDraw{ref.index, dataset_.label(ref.index), static_cast<int>(shift.down),
                                 static_cast<int>(shift.right), shift.mirror};
     });
@@ -106,13 +106,13 @@ class MadeBatches final : public BatchSource {
   }
 
  private:
-  const ArrayDataset& dataset_;
+  const data::ArrayDataset& dataset_;
   const kernels::GpuImages& images_;
-  const SampleOrder& order_;
+  const data::SampleOrder& order_;
   const BatchPlacement placement_;
   const std::int64_t most_;  // images of a batch
   Step step_;
-  std::vector<SampleRef> refs_;
+  std::vector<data::SampleRef> refs_;
   at::Tensor draws_;  // page-locked; a part for each event, behind which it is written anew
   std::array<kernels::GpuEvent, 4> events_;
   BatchTensors batch_;  // every one is made there: the stream keeps their order
@@ -121,23 +121,23 @@ class MadeBatches final : public BatchSource {
 }  // namespace
 
 struct ResidentData::Copy {
-  Copy(const ArrayDataset& of, at::Device on)
+  Copy(const data::ArrayDataset& of, at::Device on)
       : dataset(of), device(on), values(values_of(of.table())), images(image_set(of, values)) {}
 
-  const ArrayDataset& dataset;
+  const data::ArrayDataset& dataset;
   const at::Device device;
   const std::vector<float> values;
   const kernels::GpuImages images;
 };
 
-ResidentData::ResidentData(const DataSplits& data, std::span<const at::Device> devices) {
+ResidentData::ResidentData(const data::DataSplits& data, std::span<const at::Device> devices) {
   std::set<c10::DeviceIndex> seen;
   for (const at::Device device : devices) {
     if (!device.is_cuda() || !seen.insert(device.index()).second) continue;
     const c10::cuda::CUDAGuard guard(device);
     std::size_t left = kernels::free_gpu_bytes() / kShare;
-    for (const Dataset* const set : {data.train.get(), data.test.get()}) {
-      const auto* const images = dynamic_cast<const ArrayDataset*>(set);
+    for (const data::Dataset* const set : {data.train.get(), data.test.get()}) {
+      const auto* const images = dynamic_cast<const data::ArrayDataset*>(set);
       if (images == nullptr || images->images().pixels.size() > left) continue;
       left -= images->images().pixels.size();
       copies_.push_back(std::make_unique<const Copy>(*images, device));
@@ -147,8 +147,8 @@ ResidentData::ResidentData(const DataSplits& data, std::span<const at::Device> d
 
 ResidentData::~ResidentData() = default;
 
-std::unique_ptr<BatchSource> ResidentData::batches(const Dataset& dataset, const SampleOrder& order,
-                                                   Step first,
+std::unique_ptr<BatchSource> ResidentData::batches(const data::Dataset& dataset,
+                                                   const data::SampleOrder& order, Step first,
                                                    const BatchPlacement& placement) const {
   for (const auto& copy : copies_) {
     if (&copy->dataset != &dataset || copy->device != placement.device) continue;
@@ -158,4 +158,4 @@ std::unique_ptr<BatchSource> ResidentData::batches(const Dataset& dataset, const
   return nullptr;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -13,26 +13,26 @@
 #include "data/registry.h"
 #include "engine/batch_source.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class ResidentData {
  public:
   // Copies to the GPUs among `devices` those of the two sets that are suited, as long as they take
   // at most an eighth of what is free there. Sets that are not copied, and all without the kernels,
   // are read by a loader. `data` outlives this object.
-  ResidentData(const DataSplits& data, std::span<const at::Device> devices);
+  ResidentData(const data::DataSplits& data, std::span<const at::Device> devices);
   ~ResidentData();
   ResidentData(const ResidentData&) = delete;
   ResidentData& operator=(const ResidentData&) = delete;
 
   // Batches from step `first` on; null where the data set does not lie on that device. May be
   // called from any thread.
-  std::unique_ptr<BatchSource> batches(const Dataset& dataset, const SampleOrder& order, Step first,
-                                       const BatchPlacement& placement) const;
+  std::unique_ptr<BatchSource> batches(const data::Dataset& dataset, const data::SampleOrder& order,
+                                       Step first, const BatchPlacement& placement) const;
 
  private:
   struct Copy;
   std::vector<std::unique_ptr<const Copy>> copies_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

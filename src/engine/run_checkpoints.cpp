@@ -13,7 +13,7 @@
 #include "methods/server_log.h"
 #include "storage/checkpoint_store.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 // JSON has no NaN: the loss of a diverged model is null.
@@ -33,7 +33,7 @@ Evaluation evaluation_from(const nlohmann::json& saved) {
 
 }  // namespace
 
-void RunCheckpoints::resume(const LoadedCheckpoint& checkpoint) {
+void RunCheckpoints::resume(const storage::LoadedCheckpoint& checkpoint) {
   const TrainerParts& parts = state_.parts;
   if (state_.options.save_each && !parts.group.alone()) {
     restore_model(checkpoint.model, (checkpoint.folder / "model.safetensors").string(),
@@ -55,7 +55,7 @@ void RunCheckpoints::resume_at(Step step, const nlohmann::json& engine, const st
   try {
     state_.earlier_seconds = engine.at("seconds");
     state_.evaluated = engine.at("evaluated_step");
-    if (ServerLog* const log = state_.parts.server_log; log != nullptr) {
+    if (methods::ServerLog* const log = state_.parts.server_log; log != nullptr) {
       log->resume_with(engine.value("pushes_of_workers", std::vector<std::uint64_t>()));
     }
     TrainingOutcome& outcome = state_.outcome;
@@ -71,8 +71,8 @@ void RunCheckpoints::resume_at(Step step, const nlohmann::json& engine, const st
 
 nlohmann::json RunCheckpoints::engine_state() const {
   const TrainerParts& parts = state_.parts;
-  const OrderStart place = parts.order.place_at(state_.done);
-  const OrderStart& start = parts.order.start();
+  const data::OrderStart place = parts.order.place_at(state_.done);
+  const data::OrderStart& start = parts.order.start();
   nlohmann::json engine = {{"seconds", state_.now()},
                            {"epoch", state_.epoch()},
                            {"evaluated_step", state_.evaluated},
@@ -194,4 +194,4 @@ bool RunCheckpoints::write(bool best, Occasion occasion) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -11,14 +11,14 @@
 #include "engine/training_state.h"
 #include "engine/worker_states.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class RunCheckpoints {
  public:
   explicit RunCheckpoints(TrainingState& state) : state_(state) {}
 
   // Goes on from a checkpoint instead of the beginning. Throws FileError.
-  void resume(const LoadedCheckpoint& checkpoint);
+  void resume(const storage::LoadedCheckpoint& checkpoint);
   // The same for a worker that gets its tensors from the first one: `engine` is what
   // engine_state() gave, `source` names it in messages.
   void resume_at(Step step, const nlohmann::json& engine, const std::string& source);
@@ -45,4 +45,4 @@ class RunCheckpoints {
   at::Tensor carried_;               // by recurrent models of all workers: likewise
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -18,7 +18,7 @@
 #include "storage/folder.h"
 #include "storage/sha256.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -35,13 +35,13 @@ void require_simple_name(const std::string& name) {
 
 constexpr const char* kChecksum = "sha256";
 
-std::string checksum_of(const nlohmann::json& document) { return sha256(document.dump()); }
+std::string checksum_of(const nlohmann::json& document) { return storage::sha256(document.dump()); }
 
 fs::path make_folder(const fs::path& path) {
   std::error_code error;
-  remove_tree(path);  // a killed process's, whose number this one has
+  storage::remove_tree(path);  // a killed process's, whose number this one has
   fs::create_directory(path, error);
-  if (error) throw_file_error(error.value(), "creating the run directory", path);
+  if (error) storage::throw_file_error(error.value(), "creating the run directory", path);
   return path;
 }
 
@@ -49,7 +49,7 @@ fs::path make_folder(const fs::path& path) {
 bool claims(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return true;
   if (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) return false;
-  throw_file_error(errno, "creating the run directory", to);
+  storage::throw_file_error(errno, "creating the run directory", to);
 }
 
 // Whether nothing in it is worth keeping: no record, no checkpoint, nothing that others put there.
@@ -69,7 +69,7 @@ struct RunDirectory::Log {
   explicit Log(fs::path path) : file(std::move(path)) {}
 
   std::mutex mutex;  // guards the file
-  AppendFile file;
+  storage::AppendFile file;
 };
 
 RunDirectory::RunDirectory(fs::path path) : path_(std::move(path)) {}
@@ -92,16 +92,16 @@ RunDirectory RunDirectory::create(const fs::path& parent, const std::string& nam
   require_simple_name(name);
   std::error_code error;
   fs::create_directories(parent, error);
-  if (error) throw_file_error(error.value(), "creating the folder for runs", parent);
+  if (error) storage::throw_file_error(error.value(), "creating the folder for runs", parent);
   const std::string hidden =
-      fmt::format("{}{}-{}", kTemporaryPrefix, name.empty() ? stem : name, ::getpid());
+      fmt::format("{}{}-{}", storage::kTemporaryPrefix, name.empty() ? stem : name, ::getpid());
   RunDirectory run(make_folder(parent / hidden));
   try {
     run.lock();
     run.write_run_json(run_json);
     run.take_name(parent, name, stem);
   } catch (...) {
-    remove_tree(run.path_);
+    storage::remove_tree(run.path_);
     throw;
   }
   return run;
@@ -137,14 +137,14 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   }
   RunDirectory run(path);
   run.lock();
-  run.run_json_ = read_text_file(path / "run.json", kRunJsonLimit);
+  run.run_json_ = storage::read_text_file(path / "run.json", kRunJsonLimit);
   return run;
 }
 
 void RunDirectory::lock() {
   const fs::path file = path_ / ".lock";
   lock_ = ::open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-  if (lock_ < 0) throw_file_error(errno, "opening", file);
+  if (lock_ < 0) storage::throw_file_error(errno, "opening", file);
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     throw ConfigError(path_.string() + " is in use by another process");
   }
@@ -154,7 +154,7 @@ void RunDirectory::write_run_json(const nlohmann::json& content) {
   nlohmann::json document = content;
   document[kChecksum] = checksum_of(content);
   run_json_ = document.dump(2) + "\n";
-  write_file_atomically(path_ / "run.json", run_json_);
+  storage::write_file_atomically(path_ / "run.json", run_json_);
 }
 
 std::optional<std::string> RunDirectory::remake_if_gone() {
@@ -167,11 +167,11 @@ std::optional<std::string> RunDirectory::remake_if_gone() {
   }
   std::error_code error;
   fs::create_directories(path_, error);
-  if (error) throw_file_error(error.value(), "creating the run directory", path_);
+  if (error) storage::throw_file_error(error.value(), "creating the run directory", path_);
   const int before = std::exchange(lock_, -1);
   lock();
   ::close(before);
-  write_file_atomically(path_ / "run.json", run_json_);
+  storage::write_file_atomically(path_ / "run.json", run_json_);
   if (log_ != nullptr) {
     const std::lock_guard guard(log_->mutex);
     log_->file.remake();
@@ -182,20 +182,20 @@ std::optional<std::string> RunDirectory::remake_if_gone() {
 }
 
 void RunDirectory::write_summary(const nlohmann::json& content) {
-  write_file_atomically(path_ / "summary.json", content.dump(2) + "\n");
+  storage::write_file_atomically(path_ / "summary.json", content.dump(2) + "\n");
 }
 
 void RunDirectory::discard_if_unused() noexcept {
   try {
-    if (is_unused(path_)) discard_folder(path_);
+    if (is_unused(path_)) storage::discard_folder(path_);
   } catch (const std::exception&) {  // it stays
   }
 }
 
-MetricsSink& RunDirectory::metrics() {
+metrics::MetricsSink& RunDirectory::metrics() {
   if (metrics_ == nullptr) {
     log_ = std::make_unique<Log>(path_ / "metrics.jsonl");
-    metrics_ = std::make_unique<JsonLinesSink>(
+    metrics_ = std::make_unique<metrics::JsonLinesSink>(
         [log = log_.get()](std::string_view line) {
           const std::lock_guard lock(log->mutex);
           log->file.append_line(line.substr(0, line.size() - 1));  // it brings its own line feed
@@ -237,8 +237,9 @@ nlohmann::json read_run_json(const fs::path& path) {
   if (!fs::exists(file)) {
     throw ConfigError(path.string() + " is not a run directory: it has no run.json");
   }
-  nlohmann::json document = nlohmann::json::parse(read_text_file(file, kRunJsonLimit), nullptr,
-                                                  /*allow_exceptions=*/false);
+  nlohmann::json document =
+      nlohmann::json::parse(storage::read_text_file(file, kRunJsonLimit), nullptr,
+                            /*allow_exceptions=*/false);
   if (!document.is_object()) throw ConfigError(file.string() + " is damaged: not a JSON object");
   if (const auto checksum = document.find(kChecksum); checksum != document.end()) {
     const nlohmann::json written = *checksum;
@@ -253,10 +254,10 @@ nlohmann::json read_run_json(const fs::path& path) {
   return document;
 }
 
-RunConfig read_run_config(const fs::path& path) {
-  RunConfig config;
-  merge_json(config, read_run_json(path).dump(), (path / "run.json").string());
+config::RunConfig read_run_config(const fs::path& path) {
+  config::RunConfig config;
+  methods::merge_json(config, read_run_json(path).dump(), (path / "run.json").string());
   return config;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -14,7 +14,7 @@
 #include "metrics/metrics_sink.h"
 #include "storage/append_file.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class RunDirectory {
  public:
@@ -47,7 +47,7 @@ class RunDirectory {
 
   // metrics.jsonl. Lives as long as this object. Workers may record while another one asks how long
   // it is, or rewinds it.
-  MetricsSink& metrics();
+  metrics::MetricsSink& metrics();
   std::uint64_t metrics_bytes() const;
   // Forgets the records after the first `bytes`, which a run resumed from a checkpoint repeats.
   void rewind_metrics(std::uint64_t bytes);
@@ -65,7 +65,7 @@ class RunDirectory {
   int lock_ = -1;
   struct Log;
   std::unique_ptr<Log> log_;
-  std::unique_ptr<MetricsSink> metrics_;
+  std::unique_ptr<metrics::MetricsSink> metrics_;
 };
 
 // The run.json of the run at `path`, without its checksum. Throws ConfigError when there is none or
@@ -73,6 +73,6 @@ class RunDirectory {
 nlohmann::json read_run_json(const std::filesystem::path& path);
 
 // The configuration of the run at `path`. Throws ConfigError when there is none.
-RunConfig read_run_config(const std::filesystem::path& path);
+config::RunConfig read_run_config(const std::filesystem::path& path);
 
-}  // namespace cohort
+}  // namespace cohort::engine

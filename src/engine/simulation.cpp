@@ -20,25 +20,25 @@
 #include "methods/method_traits.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 struct SimulatedWorker {
   std::vector<float> model;               // as flat_model.h has it: parameters, then statistics
   std::vector<std::vector<float>> slots;  // of the optimizer
   std::int64_t updates = 0;
-  std::unique_ptr<GossipNode> node;
-  std::unique_ptr<SampleOrder> order;  // null: all share one
-  std::unique_ptr<LearningRate> schedule;
+  std::unique_ptr<gossip::GossipNode> node;
+  std::unique_ptr<data::SampleOrder> order;  // null: all share one
+  std::unique_ptr<schedules::LearningRate> schedule;
   std::vector<std::pair<Rank, std::shared_ptr<const Bytes>>> inbox;
-  std::vector<GossipNode::Outgoing> outbox;
+  std::vector<gossip::GossipNode::Outgoing> outbox;
 };
 
 // What a thread needs in order to be a worker for a moment.
 struct Seat {
-  std::unique_ptr<Model> model;
-  std::unique_ptr<Replica> replica;
-  std::unique_ptr<UpdateMethod> method;
+  std::unique_ptr<models::Model> model;
+  std::unique_ptr<methods::Replica> replica;
+  std::unique_ptr<methods::UpdateMethod> method;
   std::vector<float> inputs;
   std::vector<std::int64_t> labels;
   ClassificationSums sums;
@@ -50,9 +50,9 @@ float* data_of(const at::Tensor& tensor) { return tensor.data_ptr<float>(); }
 
 class Simulation::Implementation {
  public:
-  Implementation(const RunConfig& config, const DataSplits& data)
+  Implementation(const config::RunConfig& config, const data::DataSplits& data)
       : config_(config), data_(data), size_(static_cast<int>(config.workers)) {
-    if (traits_of(config.method).models != MethodTraits::Models::kAveraged) {
+    if (methods::traits_of(config.method).models != methods::MethodTraits::Models::kAveraged) {
       throw ConfigError(
           "cohort simulate is for gossip: give --method choco, d-psgd, dcd, ecd or "
           "deep-squeeze, not " +
@@ -90,48 +90,49 @@ class Simulation::Implementation {
   }
 
  private:
-  const SampleOrder& order() const { return order_ ? *order_ : *workers_[0].order; }
+  const data::SampleOrder& order() const { return order_ ? *order_ : *workers_[0].order; }
 
   void make_seat(Seat& seat) {
     seat.model = build_model(config_, *data_.train);
-    seat.replica =
-        std::make_unique<Replica>(*seat.model, replica_options(config_, *seat.model, at::kCPU));
-    seat.method = methods().make("local", MethodOptions{});
+    seat.replica = std::make_unique<methods::Replica>(
+        *seat.model, replica_options(config_, *seat.model, at::kCPU));
+    seat.method = methods::methods().make("local", methods::MethodOptions{});
     seat.method->start(*seat.replica);
     seat.model->store().set_training(true);
   }
 
   void make_workers() {
-    const Replica& first = *seats_[0].replica;
+    const methods::Replica& first = *seats_[0].replica;
     std::vector<Range> tensors;
-    for (const Replica::Segment& segment : first.segments()) {
+    for (const methods::Replica::Segment& segment : first.segments()) {
       tensors.push_back({parameters_, segment.range.size});
       parameters_ += segment.range.size;
     }
-    const GossipSettings settings = gossip_settings(config_);
-    const auto topology = make_topology(settings, size_);
+    const gossip::GossipSettings settings = gossip_settings(config_);
+    const auto topology = gossip::make_topology(settings, size_);
     const bool shared = config_.partition == "none" || config_.reshuffle;
     if (shared) {
-      order_ = std::make_unique<SampleOrder>(
-          SampleOrderOptions{.samples = data_.train->size(),
-                             .batch_of_all = batch_of_all(config_, size_),
-                             .seed = static_cast<Seed>(config_.seed),
-                             .shuffle = config_.shuffle,
-                             .drop_last = config_.drop_last});
+      order_ = std::make_unique<data::SampleOrder>(
+          data::SampleOrderOptions{.samples = data_.train->size(),
+                                   .batch_of_all = batch_of_all(config_, size_),
+                                   .seed = static_cast<Seed>(config_.seed),
+                                   .shuffle = config_.shuffle,
+                                   .drop_last = config_.drop_last});
     }
     workers_.resize(static_cast<std::size_t>(size_));
     for (Rank rank = 0; rank < size_; ++rank) {
       SimulatedWorker& worker = workers_[static_cast<std::size_t>(rank)];
-      worker.model.resize(static_cast<std::size_t>(flat_size(first)));
-      copy_model_to(worker.model, first);
+      worker.model.resize(static_cast<std::size_t>(methods::flat_size(first)));
+      methods::copy_model_to(worker.model, first);
       for (const at::Tensor& slot : first.slots()) {
         worker.slots.emplace_back(data_of(slot), data_of(slot) + slot.numel());
       }
-      worker.node = make_gossip_node(settings, rank, topology, tensors);
+      worker.node = gossip::make_gossip_node(settings, rank, topology, tensors);
       worker.node->start(own_parameters(worker));
       if (!shared) {
         // It cannot be moved: made in its place.
-        worker.order.reset(new SampleOrder(sample_order(config_, *data_.train, {rank, size_, 0})));
+        worker.order.reset(
+            new data::SampleOrder(sample_order(config_, *data_.train, {rank, size_, 0})));
       }
       worker.schedule = build_schedule(config_, order(), rank);
     }
@@ -167,9 +168,9 @@ class Simulation::Implementation {
   }
 
   void take_step(Step step) {
-    std::vector<SampleRef> all;
+    std::vector<data::SampleRef> all;
     if (order_) order_->batch(step, all);
-    const bool exchanges = (step + 1) % steps_between_exchanges(config_) == 0;
+    const bool exchanges = (step + 1) % methods::steps_between_exchanges(config_) == 0;
     for_all([&](Seat& seat, Rank rank, SimulatedWorker& worker) {
       train(seat, rank, worker, step, all);
       if (!exchanges) return;
@@ -180,7 +181,7 @@ class Simulation::Implementation {
     if (!exchanges) return;
     for (Rank rank = 0; rank < size_; ++rank) {
       SimulatedWorker& worker = workers_[static_cast<std::size_t>(rank)];
-      for (GossipNode::Outgoing& one : worker.outbox) {
+      for (gossip::GossipNode::Outgoing& one : worker.outbox) {
         sent_ += one.frame->size();
         workers_[static_cast<std::size_t>(one.to)].inbox.emplace_back(rank, std::move(one.frame));
       }
@@ -195,25 +196,25 @@ class Simulation::Implementation {
   }
 
   void train(Seat& seat, Rank rank, SimulatedWorker& worker, Step step,
-             const std::vector<SampleRef>& all) {
-    Replica& replica = *seat.replica;
-    copy_model_from(worker.model, replica);
+             const std::vector<data::SampleRef>& all) {
+    methods::Replica& replica = *seat.replica;
+    methods::copy_model_from(worker.model, replica);
     for (std::size_t i = 0; i < worker.slots.size(); ++i) {
       std::memcpy(data_of(replica.slots()[i]), worker.slots[i].data(),
                   worker.slots[i].size() * sizeof(float));
     }
     replica.set_updates(worker.updates);
-    const std::vector<SampleRef> own =
+    const std::vector<data::SampleRef> own =
         worker.order ? worker.order->batch(step) : share_of(all, rank);
     const std::int64_t samples =
         worker.order ? worker.order->samples_of_all(step) : static_cast<std::int64_t>(all.size());
     TrainingStepOptions options = options_.step;
     options.rank = rank;
-    StepInfo info{step, worker.schedule->at(order().epochs_at(step))};
+    methods::StepInfo info{step, worker.schedule->at(order().epochs_at(step))};
     info.epoch = order().epochs_at(step);
     TrainingStep(*seat.model, replica, *seat.method, options)
         .run(batch_of(seat, own), samples, info, seat.sums);
-    copy_model_to(worker.model, replica);
+    methods::copy_model_to(worker.model, replica);
     for (std::size_t i = 0; i < worker.slots.size(); ++i) {
       std::memcpy(worker.slots[i].data(), data_of(replica.slots()[i]),
                   worker.slots[i].size() * sizeof(float));
@@ -222,7 +223,7 @@ class Simulation::Implementation {
   }
 
   // As the workers of a real run divide a batch: evenly, the first ones one more.
-  std::vector<SampleRef> share_of(const std::vector<SampleRef>& all, Rank rank) const {
+  std::vector<data::SampleRef> share_of(const std::vector<data::SampleRef>& all, Rank rank) const {
     const std::size_t count = all.size();
     const auto size = static_cast<std::size_t>(size_);
     const auto place = static_cast<std::size_t>(rank);
@@ -232,8 +233,8 @@ class Simulation::Implementation {
             all.begin() + static_cast<std::ptrdiff_t>(begin + length)};
   }
 
-  BatchTensors batch_of(Seat& seat, const std::vector<SampleRef>& samples) const {
-    const SampleShape shape = data_.train->shape();
+  BatchTensors batch_of(Seat& seat, const std::vector<data::SampleRef>& samples) const {
+    const data::SampleShape shape = data_.train->shape();
     const auto numel = static_cast<std::size_t>(shape.numel());
     seat.inputs.resize(samples.size() * numel);
     seat.labels.resize(samples.size());
@@ -306,23 +307,23 @@ class Simulation::Implementation {
 
   Evaluation evaluate_mean(const std::vector<double>& mean) {
     const std::vector<float> narrow(mean.begin(), mean.end());
-    copy_model_from(narrow, *seats_[0].replica);
+    methods::copy_model_from(narrow, *seats_[0].replica);
     return evaluate(*seats_[0].model, *data_.test, options_.evaluation);
   }
 
-  RunConfig config_;
-  const DataSplits& data_;
+  config::RunConfig config_;
+  const data::DataSplits& data_;
   int size_;
   std::int64_t parameters_ = 0;
   std::vector<Seat> seats_;
   std::vector<SimulatedWorker> workers_;
-  std::unique_ptr<SampleOrder> order_;  // of all workers together; null: each has its own
+  std::unique_ptr<data::SampleOrder> order_;  // of all workers together; null: each has its own
   TrainerOptions options_;
   std::uint64_t sent_ = 0;
   double first_loss_ = 0;
 };
 
-Simulation::Simulation(const RunConfig& config, const DataSplits& data)
+Simulation::Simulation(const config::RunConfig& config, const data::DataSplits& data)
     : implementation_(std::make_unique<Implementation>(config, data)) {}
 
 Simulation::~Simulation() = default;
@@ -336,4 +337,4 @@ void Simulation::run(const std::atomic<bool>& stop,
   implementation_->run(stop, tell);
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

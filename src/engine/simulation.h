@@ -14,7 +14,7 @@
 #include "data/registry.h"
 #include "engine/evaluator.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 // The workers after some steps.
 struct SimulatedMoment {
@@ -32,7 +32,7 @@ struct SimulatedMoment {
 class Simulation {
  public:
   // Everything outlives it but `config`. Throws ConfigError for methods other than gossip.
-  Simulation(const RunConfig& config, const DataSplits& data);
+  Simulation(const config::RunConfig& config, const data::DataSplits& data);
   ~Simulation();
 
   Step steps_per_epoch() const;
@@ -48,4 +48,4 @@ class Simulation {
   std::unique_ptr<Implementation> implementation_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -4,7 +4,7 @@
 
 #include "methods/device_work.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 // Steps that are not recorded at first: libraries choose their algorithms and allocate in them.
@@ -16,7 +16,7 @@ struct StepRecorder::Recording {
   Look look;
   BatchTensors batch;  // what is repeated reads
   at::Tensor result;   // and writes
-  DeviceGraph graph;
+  methods::DeviceGraph graph;
 };
 
 StepRecorder::StepRecorder(at::Generator generator, Passes passes)
@@ -35,7 +35,7 @@ at::Tensor StepRecorder::run(const BatchTensors& batch, std::int64_t samples_of_
   // An epoch's last batch looks different, but one recording is enough.
   if (recording_) return passes_(batch, samples_of_all);
   if (alike_ <= kStepsBefore) {
-    const DeviceTurn turn(batch.inputs.device());
+    const methods::DeviceTurn turn(batch.inputs.device());
     return passes_(batch, samples_of_all);
   }
   auto recording = std::make_unique<Recording>();
@@ -55,4 +55,4 @@ void StepRecorder::take(const BatchTensors& batch) {
   if (read.labels.data_ptr() != batch.labels.data_ptr()) read.labels.copy_(batch.labels);
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

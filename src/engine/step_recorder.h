@@ -11,7 +11,7 @@
 
 #include "engine/batch_tensors.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class StepRecorder {
  public:
@@ -47,4 +47,4 @@ class StepRecorder {
   std::unique_ptr<Recording> recording_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -4,7 +4,7 @@
 
 #include "methods/server_log.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 template <class Record>
@@ -94,17 +94,17 @@ void StepRecords::watch_loss(const std::vector<RankReport>& reports) {
 void StepRecords::record_ranks(const std::vector<RankReport>& reports) {
   if (!state_.leads()) return;
   const TrainerParts& parts = state_.parts;
-  std::vector<std::vector<StepArrivals>> arrivals;
+  std::vector<std::vector<methods::StepArrivals>> arrivals;
   for (const RankReport& report : reports) arrivals.push_back(report.arrivals);
-  const std::vector<Lateness> late = find_late(arrivals, clock_offsets_);
+  const std::vector<methods::Lateness> late = methods::find_late(arrivals, clock_offsets_);
   state_.outcome.late.resize(reports.size());
-  std::vector<StepRecord> records;
+  std::vector<metrics::StepRecord> records;
   for (std::size_t rank = 0; rank < reports.size(); ++rank) {
     const RankReport& report = reports[rank];
     state_.outcome.late[rank].add(late[rank]);
     if (report.sums.samples == 0) continue;
     const auto samples = static_cast<double>(report.sums.samples);
-    StepRecord record;
+    metrics::StepRecord record;
     record.time_seconds = state_.now();
     record.rank = rank_of(rank);
     record.step = state_.done;
@@ -121,7 +121,7 @@ void StepRecords::record_ranks(const std::vector<RankReport>& reports) {
     record.steps = state_.done - state_.recorded;
     set_bytes(record, report, TrafficPurpose::kSteps);
     if (parts.server_log != nullptr) {
-      const ServerLog::Sums pushes = parts.server_log->take();
+      const methods::ServerLog::Sums pushes = parts.server_log->take();
       if (pushes.pushes > 0) {
         record.staleness =
             static_cast<double>(pushes.staleness) / static_cast<double>(pushes.pushes);
@@ -136,7 +136,7 @@ void StepRecords::record_ranks(const std::vector<RankReport>& reports) {
     records.push_back(record);
   }
   // Whoever shows one of them can know them all.
-  for (const StepRecord& record : records) parts.outlets.progress->recorded(record);
+  for (const metrics::StepRecord& record : records) parts.outlets.progress->recorded(record);
 }
 
 void StepRecords::record_traffic(const std::vector<RankReport>& reports) {
@@ -144,11 +144,11 @@ void StepRecords::record_traffic(const std::vector<RankReport>& reports) {
   for (std::size_t rank = 0; rank < reports.size(); ++rank) {
     for (std::size_t i = 1; i < kTrafficPurposes.size(); ++i) {
       if (reports[rank].traffic[i] == Traffic{}) continue;
-      TrafficRecord record{state_.now(), rank_of(rank), state_.done, kTrafficPurposes[i]};
+      metrics::TrafficRecord record{state_.now(), rank_of(rank), state_.done, kTrafficPurposes[i]};
       set_bytes(record, reports[rank], static_cast<TrafficPurpose>(i));
       state_.parts.outlets.metrics->record(record);
     }
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -9,7 +9,7 @@
 #include "engine/rank_report.h"
 #include "engine/training_state.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class StepRecords {
  public:
@@ -47,4 +47,4 @@ class StepRecords {
   std::vector<double> clock_offsets_;  // by worker
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

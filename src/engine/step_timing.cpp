@@ -4,11 +4,11 @@
 #include "engine/batch_source.h"
 #include "engine/rank_report.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
-StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& worker, Step warmup,
-                       Step steps) {
+StepTiming time_worker(const config::RunConfig& config, const data::DataSplits& data,
+                       Worker& worker, Step warmup, Step steps) {
   const TrainerOptions& options = worker.options();
   const WorkerGroup group = worker.group();
   TrainingStep step(worker.model(), worker.replica(), worker.method(), options.step);
@@ -37,7 +37,7 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
     step.run(batch, samples, {i, config.lr}, sums, waited);
     if (i >= warmup) timing.samples += samples;
   }
-  if (auto* const exchange = dynamic_cast<OverlappedExchange*>(&worker.method())) {
+  if (auto* const exchange = dynamic_cast<methods::OverlappedExchange*>(&worker.method())) {
     exchange->drain(worker.replica());
   }
   own.times = step.finish();
@@ -48,7 +48,7 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
   own.arrivals = worker.arrivals().take();
 
   const std::vector<RankReport> reports = gather_reports(own, group);
-  std::vector<std::vector<StepArrivals>> arrivals;
+  std::vector<std::vector<methods::StepArrivals>> arrivals;
   const auto share = 1.0 / static_cast<double>(reports.size());
   for (const RankReport& report : reports) {
     timing.times.data_seconds += share * report.times.data_seconds;
@@ -59,7 +59,7 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
     timing.traffic.received += report.traffic[0].received / reports.size();
     arrivals.push_back(report.arrivals);
   }
-  timing.late = find_late(arrivals, group.clock_offsets());
+  timing.late = methods::find_late(arrivals, group.clock_offsets());
   timing.steps = steps;
   timing.parameters = worker.model().store().numel();
   timing.channels_last = options.placement.channels_last;
@@ -68,8 +68,8 @@ StepTiming time_worker(const RunConfig& config, const DataSplits& data, Worker& 
 
 }  // namespace
 
-StepTiming time_steps(const RunConfig& config, const DataSplits& data,
-                      std::vector<Membership>& members, Step warmup, Step steps,
+StepTiming time_steps(const config::RunConfig& config, const data::DataSplits& data,
+                      std::vector<collectives::Membership>& members, Step warmup, Step steps,
                       const WorkerSetup& setup) {
   StepTiming result;
   const Rank first = members.front().rank;
@@ -80,4 +80,4 @@ StepTiming time_steps(const RunConfig& config, const DataSplits& data,
   return result;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

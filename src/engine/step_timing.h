@@ -11,15 +11,15 @@
 #include "engine/worker.h"
 #include "methods/lateness.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 struct StepTiming {
   Step steps = 0;
-  std::int64_t samples = 0;    // of all workers
-  double wall_seconds = 0;     // from the first step to the last worker's end of the last
-  StepTimes times;             // mean over the workers
-  std::vector<Lateness> late;  // by worker
-  Traffic traffic;             // of one worker, the mean over all
+  std::int64_t samples = 0;             // of all workers
+  double wall_seconds = 0;              // from the first step to the last worker's end of the last
+  StepTimes times;                      // mean over the workers
+  std::vector<methods::Lateness> late;  // by worker
+  Traffic traffic;                      // of one worker, the mean over all
   std::int64_t parameters = 0;
   bool channels_last = false;
 };
@@ -27,8 +27,8 @@ struct StepTiming {
 // Takes `warmup` steps, then `steps` timed ones, on every worker of this process; all processes of
 // a job call it together. The result is that of the whole group, on every process. `setup`: as of
 // run_workers().
-StepTiming time_steps(const RunConfig& config, const DataSplits& data,
-                      std::vector<Membership>& members, Step warmup, Step steps,
+StepTiming time_steps(const config::RunConfig& config, const data::DataSplits& data,
+                      std::vector<collectives::Membership>& members, Step warmup, Step steps,
                       const WorkerSetup& setup = {});
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -14,13 +14,13 @@
 #include "methods/flat_model.h"
 #include "methods/swamp_method.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 // Batches of the validation set stay in the cache between two layers.
 constexpr std::int64_t kBatch = 100;
 
-EvaluatorOptions options_for(const RunConfig& config, const Model& model) {
+EvaluatorOptions options_for(const config::RunConfig& config, const models::Model& model) {
   EvaluatorOptions options = evaluator_options(config, model, parse_device(config.device));
   if (options.placement.device.is_cpu()) options.batch = std::min(options.batch, kBatch);
   options.loader_threads = 0;
@@ -30,7 +30,7 @@ EvaluatorOptions options_for(const RunConfig& config, const Model& model) {
 }  // namespace
 
 struct SwampExaminer::Parts {
-  Parts(const RunConfig& settings, const Dataset& samples)
+  Parts(const config::RunConfig& settings, const data::Dataset& samples)
       : config(settings),
         train(samples),
         model(build_model(config, train, InitialWeights::kLater)),
@@ -52,7 +52,7 @@ struct SwampExaminer::Parts {
 
   PreparedSet drawn(std::uint64_t draw) const {
     RandomStream random(static_cast<Seed>(config.seed), "swamp check", {draw});
-    const std::int64_t most = swamp_settings().read(config.own).check_samples;
+    const std::int64_t most = methods::swamp_settings().read(config.own).check_samples;
     std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(most, train.size())));
     for (std::int64_t& sample : samples) {
       sample = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(train.size())));
@@ -60,28 +60,28 @@ struct SwampExaminer::Parts {
     return {train, samples, options};
   }
 
-  RunConfig config;
-  const Dataset& train;
-  std::unique_ptr<Model> model;
-  Replica replica;
+  config::RunConfig config;
+  const data::Dataset& train;
+  std::unique_ptr<models::Model> model;
+  methods::Replica replica;
   EvaluatorOptions options;
   std::optional<PreparedSet> validation;
 };
 
-SwampExaminer::SwampExaminer(const RunConfig& config, const Dataset& train)
+SwampExaminer::SwampExaminer(const config::RunConfig& config, const data::Dataset& train)
     : parts_(std::make_unique<Parts>(config, train)) {}
 
 SwampExaminer::~SwampExaminer() = default;
 
 std::vector<float> SwampExaminer::losses(std::span<const float> model, std::uint64_t draw) {
-  copy_model_from(model, parts_->replica);
+  methods::copy_model_from(model, parts_->replica);
   if (draw == 0) return losses_of(*parts_->model, parts_->fixed());
   return losses_of(*parts_->model, parts_->drawn(draw));
 }
 
-DumpContent SwampExaminer::named(std::span<const float> model) {
-  copy_model_from(model, parts_->replica);
+storage::DumpContent SwampExaminer::named(std::span<const float> model) {
+  methods::copy_model_from(model, parts_->replica);
   return copy_model(parts_->replica);
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

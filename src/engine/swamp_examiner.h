@@ -12,22 +12,22 @@
 #include "storage/dump_writer.h"
 #include "swamp/examiner.h"
 
-namespace cohort {
+namespace cohort::engine {
 
-class SwampExaminer final : public Examiner {
+class SwampExaminer final : public swamp::Examiner {
  public:
   // `train` is the workers' training set, without augmentation; it outlives the examiner.
-  SwampExaminer(const RunConfig& config, const Dataset& train);
+  SwampExaminer(const config::RunConfig& config, const data::Dataset& train);
   ~SwampExaminer() override;
 
   std::vector<float> losses(std::span<const float> model, std::uint64_t draw) override;
 
   // The model by the names of its tensors.
-  DumpContent named(std::span<const float> model);
+  storage::DumpContent named(std::span<const float> model);
 
  private:
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

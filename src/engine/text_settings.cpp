@@ -8,7 +8,7 @@
 #include "engine/assemble.h"
 #include "methods/method_traits.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 // A text's columns are read side by side, so that few are enough; more would begin more often
@@ -17,8 +17,8 @@ constexpr std::int64_t kMaxTestColumns = 10;
 
 }  // namespace
 
-TextRequest text_request(const RunConfig& config) {
-  if (config.eval_split != "test" && !is_text_set(config.data)) {
+data::TextRequest text_request(const config::RunConfig& config) {
+  if (config.eval_split != "test" && !data::is_text_set(config.data)) {
     throw ConfigError("--eval-split " + config.eval_split + ": data set '" + config.data +
                       "' has only a test set to evaluate on");
   }
@@ -30,8 +30,8 @@ TextRequest text_request(const RunConfig& config) {
           .evaluate_validation = config.eval_split == "validation"};
 }
 
-void check_text_settings(const RunConfig& config) {
-  if (traits_of(config.method).servers == MethodTraits::Servers::kBestModel) {
+void check_text_settings(const config::RunConfig& config) {
+  if (methods::traits_of(config.method).servers == methods::MethodTraits::Servers::kBestModel) {
     throw ConfigError("--method " + config.method +
                       " compares models on single samples, which a text has not; use another "
                       "--method, see `cohort list methods`");
@@ -49,4 +49,4 @@ void check_text_settings(const RunConfig& config) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

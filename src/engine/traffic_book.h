@@ -11,7 +11,7 @@
 
 #include "core/traffic.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 enum class TrafficPurpose : std::size_t {
   kSteps,         // what the method exchanges while training: the bytes of step records
@@ -93,4 +93,4 @@ class TrafficBook {
   TrafficByPurpose sums_ = {};
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

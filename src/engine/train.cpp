@@ -2,11 +2,11 @@
 
 #include "engine/trainer.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 TrainingOutcome train(const TrainerParts& parts, const TrainerOptions& options,
                       const std::atomic<bool>& stop) {
   return Trainer(parts, options).run(stop);
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

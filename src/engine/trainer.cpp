@@ -10,7 +10,7 @@
 #include "engine/checkpointing.h"
 #include "methods/server_log.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 Trainer::Trainer(const TrainerParts& parts, const TrainerOptions& options)
     : state_(parts, options),
@@ -40,7 +40,8 @@ TrainingOutcome Trainer::run(const std::atomic<bool>& stop) {
 
 void Trainer::begin() {
   state_.parts.method.start(state_.parts.replica);  // a worker that servers refuse records nothing
-  if (const ServerLog* const log = state_.parts.server_log; log != nullptr && log->first_step()) {
+  if (const methods::ServerLog* const log = state_.parts.server_log;
+      log != nullptr && log->first_step()) {
     go_to(*log->first_step());
   }
   state_.event(state_.done == 0 ? "start" : "resume", fmt::format("from step {}", state_.done));
@@ -101,7 +102,7 @@ void Trainer::train_until_done(const std::atomic<bool>& stop) {
 
 bool Trainer::goes_on() const {
   // Others may have made the last update of the model in common.
-  const ServerLog* const log = state_.parts.server_log;
+  const methods::ServerLog* const log = state_.parts.server_log;
   return state_.done < state_.options.total_steps && !state_.stopping &&
          !evaluation_.target_reached() && !(log != nullptr && log->finished());
 }
@@ -119,7 +120,7 @@ void Trainer::one_step(BatchSource& source) {
   const std::int64_t samples_of_all = parts.order.samples_of_all(step);
   // The columns of a text are read from the beginning again.
   if (parts.order.epochs_ended_at(step) > 0) parts.model.set_carried({});
-  StepInfo info{step, parts.schedule.at(state_.epoch())};
+  methods::StepInfo info{step, parts.schedule.at(state_.epoch())};
   info.epoch = state_.epoch();
   step_->run(batch, samples_of_all, info, records_.sums(), waited);
   outcome.samples_now += samples_of_all * parts.train.labels_per_sample();
@@ -150,7 +151,7 @@ void Trainer::dump_if_due() {
   const Step index = state_.done - 1;
   const Step per_epoch = state_.parts.order.steps_per_epoch();
   if (index % per_epoch % options.dump_every_steps != 0) return;
-  DumpName name;
+  storage::DumpName name;
   name.worker = options.step.rank;
   name.epoch = options.start_epoch + index / per_epoch;
   name.batch = index % per_epoch;
@@ -176,7 +177,8 @@ void Trainer::finish() {
   TrainingOutcome& outcome = state_.outcome;
   state_.traffic.turn_to(TrafficPurpose::kFinish, TrafficBook::Messages::kForPurpose);
   const auto early = [&] { return state_.stopping && state_.done < state_.options.total_steps; };
-  parts.method.finish(parts.replica, early() ? Ending::kInterrupted : Ending::kComplete);
+  parts.method.finish(parts.replica,
+                      early() ? methods::Ending::kInterrupted : methods::Ending::kComplete);
   state_.materialize();
   bool interrupted = early();
   // A person who pressed Ctrl-C waits for the checkpoint, not for an evaluation.
@@ -197,4 +199,4 @@ void Trainer::finish() {
   parts.outlets.progress->end();
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -20,7 +20,7 @@
 #include "engine/trainer_parts.h"
 #include "engine/training_state.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class Trainer {
  public:
@@ -29,7 +29,7 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   // Goes on from a checkpoint instead of the beginning. Throws FileError.
-  void resume(const LoadedCheckpoint& checkpoint) { checkpoints_.resume(checkpoint); }
+  void resume(const storage::LoadedCheckpoint& checkpoint) { checkpoints_.resume(checkpoint); }
   // The same for a worker that gets its tensors from the first one: `engine` is the checkpoint's
   // "engine" member, `source` names it in messages.
   void resume_at(Step step, const nlohmann::json& engine, const std::string& source) {
@@ -60,4 +60,4 @@ class Trainer {
   std::optional<TrainingStep> step_;  // from the first one on
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -19,39 +19,42 @@
 #include "metrics/metrics_sink.h"
 #include "schedules/learning_rate.h"
 
-namespace cohort {
-
+namespace cohort::storage {
 class CheckpointStore;  // storage/checkpoint_store.h
 class DumpWriter;       // storage/dump_writer.h
-class RunDirectory;     // run_directory.h
+}  // namespace cohort::storage
+
+namespace cohort::engine {
+
+class RunDirectory;  // run_directory.h
 
 // Where a worker's records, progress and models go.
 struct TrainerOutlets {
-  MetricsSink* metrics = nullptr;          // is there
-  Progress* progress = nullptr;            // likewise
-  CheckpointStore* checkpoints = nullptr;  // null: this worker writes none
-  RunDirectory* run = nullptr;             // of the checkpoints; null: of no run
-  DumpWriter* dumps = nullptr;             // null: this worker dumps no models
+  metrics::MetricsSink* metrics = nullptr;          // is there
+  Progress* progress = nullptr;                     // likewise
+  storage::CheckpointStore* checkpoints = nullptr;  // null: this worker writes none
+  RunDirectory* run = nullptr;                      // of the checkpoints; null: of no run
+  storage::DumpWriter* dumps = nullptr;             // null: this worker dumps no models
 };
 
 struct TrainerParts {
-  Model& model;
-  Replica& replica;
-  UpdateMethod& method;
-  const LearningRate& schedule;
-  const Dataset& train;
-  const Dataset* test = nullptr;  // null: no evaluation
-  const SampleOrder& order;       // one batch of it is one step
+  models::Model& model;
+  methods::Replica& replica;
+  methods::UpdateMethod& method;
+  const schedules::LearningRate& schedule;
+  const data::Dataset& train;
+  const data::Dataset* test = nullptr;  // null: no evaluation
+  const data::SampleOrder& order;       // one batch of it is one step
   TrainerOutlets outlets;
   WorkerGroup group = {};
-  ArrivalLog* arrivals = nullptr;   // which the method writes too; may be null
-  ServerLog* server_log = nullptr;  // likewise
-  PauseClock* pauses = nullptr;     // likewise: of evaluations that others wait for
+  methods::ArrivalLog* arrivals = nullptr;   // which the method writes too; may be null
+  methods::ServerLog* server_log = nullptr;  // likewise
+  PauseClock* pauses = nullptr;              // likewise: of evaluations that others wait for
   // The bytes of this worker so far, but for those of messages between two ranks; and these.
   std::function<Traffic()> traffic = nullptr;
   std::function<Traffic()> message_traffic = nullptr;
-  bool has_links = false;         // traffic() knows what they carried
-  Transport* messages = nullptr;  // between workers, of gossip
+  bool has_links = false;                    // traffic() knows what they carried
+  transport::Transport* messages = nullptr;  // between workers, of gossip
   // Asked once, when the first worker is lost and this one tells of all from now on: with what.
   std::function<TrainerOutlets()> take_over = nullptr;
 };
@@ -104,11 +107,11 @@ struct TrainingOutcome {
   std::optional<Evaluation> last;  // on the test set
   std::optional<Evaluation> best;
   Step best_step = 0;
-  std::vector<Lateness> late;  // by worker, in this sitting; known to the first one only
-  Traffic traffic;             // of this worker in steps of this sitting
-  std::string missing;         // updates that the servers' model lacks, in words; empty: none
-  std::string warning;         // that nothing is learned, in words; empty: it is, or not known yet
-  bool text = false;           // samples are words, and a loss is the logarithm of a perplexity
+  std::vector<methods::Lateness> late;  // by worker, in this sitting; known to the first one only
+  Traffic traffic;                      // of this worker in steps of this sitting
+  std::string missing;  // updates that the servers' model lacks, in words; empty: none
+  std::string warning;  // that nothing is learned, in words; empty: it is, or not known yet
+  bool text = false;    // samples are words, and a loss is the logarithm of a perplexity
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

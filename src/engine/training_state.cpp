@@ -5,16 +5,16 @@
 #include "data/text.h"
 #include "methods/server_log.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 TrainingState::TrainingState(const TrainerParts& given, const TrainerOptions& chosen)
     : parts(given),
       options(chosen),
-      exchange(dynamic_cast<OverlappedExchange*>(&parts.method)),
-      elastic(dynamic_cast<ElasticMethod*>(&parts.method)),
+      exchange(dynamic_cast<methods::OverlappedExchange*>(&parts.method)),
+      elastic(dynamic_cast<methods::ElasticMethod*>(&parts.method)),
       traffic(given.traffic, given.message_traffic),
       start(Clock::now()) {
-  outcome.text = as_text(parts.train) != nullptr;
+  outcome.text = data::as_text(parts.train) != nullptr;
 }
 
 bool TrainingState::leads() {
@@ -41,7 +41,7 @@ void TrainingState::begin_progress() {
 }
 
 void TrainingState::event(const char* name, const std::string& detail) {
-  parts.outlets.metrics->record(EventRecord{now(), options.step.rank, done, name, detail});
+  parts.outlets.metrics->record(metrics::EventRecord{now(), options.step.rank, done, name, detail});
 }
 
 void TrainingState::drain() {
@@ -61,4 +61,4 @@ void TrainingState::undo_step() {
   stopping = true;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

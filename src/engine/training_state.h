@@ -9,15 +9,15 @@
 #include "engine/traffic_book.h"
 #include "engine/trainer_parts.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 struct TrainingState {
   TrainingState(const TrainerParts& parts, const TrainerOptions& options);
 
   TrainerParts parts;
   TrainerOptions options;
-  OverlappedExchange* exchange;  // the method's; null: it has none
-  ElasticMethod* elastic;        // likewise
+  methods::OverlappedExchange* exchange;  // the method's; null: it has none
+  methods::ElasticMethod* elastic;        // likewise
   TrainingOutcome outcome;
   TrafficBook traffic;
   StepTimes times;             // since the last record
@@ -49,4 +49,4 @@ struct TrainingState {
   void undo_step();
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

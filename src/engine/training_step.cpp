@@ -13,15 +13,15 @@
 #include "core/random.h"
 #include "engine/generator.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 double seconds_of(const PauseClock* pauses) { return pauses != nullptr ? pauses->seconds() : 0; }
 
 }  // namespace
 
-TrainingStep::TrainingStep(Model& model, Replica& replica, UpdateMethod& method,
-                           const TrainingStepOptions& options)
+TrainingStep::TrainingStep(models::Model& model, methods::Replica& replica,
+                           methods::UpdateMethod& method, const TrainingStepOptions& options)
     : model_(model),
       replica_(replica),
       method_(method),
@@ -30,12 +30,12 @@ TrainingStep::TrainingStep(Model& model, Replica& replica, UpdateMethod& method,
       computing_(options.device),
       exchanging_(options.device) {
   model_.store().set_generator(make_generator(options_.seed, options_.device));
-  if (auto* const exchange = dynamic_cast<OverlappedExchange*>(&method)) {
+  if (auto* const exchange = dynamic_cast<methods::OverlappedExchange*>(&method)) {
     replica_.set_gradient_listener(
         [this, exchange](Range range) { exchange->gradients_ready(replica_, range); });
   }
   // What layers exchange passes through the host.
-  if (options_.record && can_record(options_.device) && !model_.store().statistics_sum()) {
+  if (options_.record && methods::can_record(options_.device) && !model_.store().statistics_sum()) {
     recorder_ = std::make_unique<StepRecorder>(
         model_.store().generator(), [this](const BatchTensors& batch, std::int64_t samples_of_all) {
           return passes_of(batch, samples_of_all, nullptr);
@@ -47,20 +47,20 @@ TrainingStep::TrainingStep(Model& model, Replica& replica, UpdateMethod& method,
 
 TrainingStep::~TrainingStep() { replica_.set_gradient_listener(nullptr); }
 
-void TrainingStep::run(const BatchTensors& batch, std::int64_t samples_of_all, const StepInfo& info,
-                       ClassificationSums& sums, double waited) {
+void TrainingStep::run(const BatchTensors& batch, std::int64_t samples_of_all,
+                       const methods::StepInfo& info, ClassificationSums& sums, double waited) {
   info_ = info;
   waited_ += waited;
   idle_.end();
   const double paused = seconds_of(options_.pauses);
   exchanging_.begin();
-  const StepKind kind = method_.before_step(replica_);
+  const methods::StepKind kind = method_.before_step(replica_);
   exchanging_.end();
   paused_ += seconds_of(options_.pauses) - paused;
 
   computing_.begin();
   COHORT_FAILPOINT("training.compute.rank" + std::to_string(options_.rank));
-  if (kind == StepKind::kProbe) {
+  if (kind == methods::StepKind::kProbe) {
     probe(batch, sums);
   } else {
     gradients_of(batch, samples_of_all, sums);
@@ -166,7 +166,8 @@ at::Tensor TrainingStep::one_pass(const BatchTensors& batch, double share,
 void TrainingStep::empty_pass(const BatchTensors& batch) {
   at::Tensor sum = model_.forward(batch.inputs).sum();
   // Their layers exchange too.
-  for (const AuxiliaryOutput& output : model_.auxiliary()) sum = sum.add(output.logits.sum());
+  for (const models::AuxiliaryOutput& output : model_.auxiliary())
+    sum = sum.add(output.logits.sum());
   sum.mul(0.0).backward();
 }
 
@@ -190,7 +191,7 @@ StepTimes TrainingStep::finish() {
   return times;
 }
 
-void TrainingStep::check_loss(double loss, const StepInfo& info) const {
+void TrainingStep::check_loss(double loss, const methods::StepInfo& info) const {
   if (std::isfinite(loss)) return;
   const char* what = std::isnan(loss) ? "not a number" : "infinite";
   if (info.step == 0 || info.lr == 0) {
@@ -205,4 +206,4 @@ void TrainingStep::check_loss(double loss, const StepInfo& info) const {
       what, info.step, info.lr));
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

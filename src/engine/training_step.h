@@ -20,7 +20,7 @@
 #include "methods/update_method.h"
 #include "models/model.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 struct StepTimes {
   double data_seconds = 0;      // waiting for the batch (of a GPU: while it had nothing to do)
@@ -55,7 +55,7 @@ struct TrainingStepOptions {
 
 class TrainingStep {
  public:
-  TrainingStep(Model& model, Replica& replica, UpdateMethod& method,
+  TrainingStep(models::Model& model, methods::Replica& replica, methods::UpdateMethod& method,
                const TrainingStepOptions& options);
   ~TrainingStep();
   TrainingStep(const TrainingStep&) = delete;
@@ -65,7 +65,7 @@ class TrainingStep {
   // batch's size, `waited` how many seconds the batch was waited for. Adds to `sums`. Throws
   // RunError if the loss is not finite; the parameters are then those before the step. (On a GPU,
   // where reading every loss would slow it down, this is found out by finish().)
-  void run(const BatchTensors& batch, std::int64_t samples_of_all, const StepInfo& info,
+  void run(const BatchTensors& batch, std::int64_t samples_of_all, const methods::StepInfo& info,
            ClassificationSums& sums, double waited = 0);
 
   // Waits until the steps up to now are done and returns their times, of those since the last call.
@@ -81,20 +81,20 @@ class TrainingStep {
   void seed_dropout();
   at::Tensor one_pass(const BatchTensors& batch, double share, ClassificationSums* sums);
   void empty_pass(const BatchTensors& batch);
-  void check_loss(double loss, const StepInfo& info) const;
+  void check_loss(double loss, const methods::StepInfo& info) const;
 
-  Model& model_;
-  Replica& replica_;
-  UpdateMethod& method_;
+  models::Model& model_;
+  methods::Replica& replica_;
+  methods::UpdateMethod& method_;
   TrainingStepOptions options_;
-  StepInfo info_;                                        // of the step under way
-  std::vector<std::pair<StepInfo, at::Tensor>> unread_;  // sums still on the device
-  std::unique_ptr<StepRecorder> recorder_;               // null: every step is given anew
-  DeviceTimer idle_;                                     // between the steps
-  DeviceTimer computing_;
-  DeviceTimer exchanging_;  // and updating
+  methods::StepInfo info_;                                        // of the step under way
+  std::vector<std::pair<methods::StepInfo, at::Tensor>> unread_;  // sums still on the device
+  std::unique_ptr<StepRecorder> recorder_;                        // null: every step is given anew
+  methods::DeviceTimer idle_;                                     // between the steps
+  methods::DeviceTimer computing_;
+  methods::DeviceTimer exchanging_;  // and updating
   double waited_ = 0;
   double paused_ = 0;  // while exchanging, by other workers
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

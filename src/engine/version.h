@@ -3,10 +3,10 @@
 
 #include <string>
 
-namespace cohort {
+namespace cohort::engine {
 
 std::string version();           // "0.1.0"
 std::string libtorch_version();  // "1.13.0"
 std::string version_text();      // for --version
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -28,19 +28,19 @@
 #include "methods/settings.h"
 #include "topology/registry.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
-WorkerPlace place_of(const Membership& member) {
+WorkerPlace place_of(const collectives::Membership& member) {
   return {member.rank, member.size, member.host_rank};
 }
 
-InitialWeights initial_weights(const Membership& member) {
+InitialWeights initial_weights(const collectives::Membership& member) {
   return member.rank == 0 ? InitialWeights::kFromSeed : InitialWeights::kLater;
 }
 
 // Each worker's own list of samples follows from how many there are.
-void check_partition(const RunConfig& config, int workers, const ResumePoint* resume) {
+void check_partition(const config::RunConfig& config, int workers, const ResumePoint* resume) {
   if (resume == nullptr || config.partition == "none" || config.partition == "all") return;
   const auto order = nlohmann::json::parse(resume->engine).value("order", nlohmann::json::object());
   const int before = order.value("workers", workers);
@@ -61,12 +61,12 @@ bool is_peer_error(const std::exception_ptr& error) {
 
 // The exception being handled; with the rank and what it was doing when there are several.
 template <class Failure>
-std::exception_ptr failure_of(const Membership& member, const std::string& text) {
+std::exception_ptr failure_of(const collectives::Membership& member, const std::string& text) {
   return member.size == 1 ? std::current_exception() : std::make_exception_ptr(Failure(text));
 }
 
 // What a worker's life threw, if anything.
-std::exception_ptr run_one(Membership& member, const WorkerSetup& setup,
+std::exception_ptr run_one(collectives::Membership& member, const WorkerSetup& setup,
                            const std::function<std::unique_ptr<Worker>()>& build,
                            const std::function<void(Worker&)>& body) {
   // Outlives the handlers: its method may have a thread that waits for the others until we leave.
@@ -112,11 +112,11 @@ std::exception_ptr run_one(Membership& member, const WorkerSetup& setup,
 
 }  // namespace
 
-Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& member,
-               const WorkerSetup& setup)
+Worker::Worker(const config::RunConfig& config, const data::DataSplits& data,
+               collectives::Membership& member, const WorkerSetup& setup)
     : member_(member),
       patience_(patience(config)),
-      traits_(traits_of(config.method)),
+      traits_(methods::traits_of(config.method)),
       model_(build_model(config, *data.train, initial_weights(member))),
       order_(sample_order(
           config, *data.train, place_of(member),
@@ -132,12 +132,12 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
   if (member.rank == 0 && !config.init.empty() && setup.resume == nullptr) {
     notes_ = initialize_from(config.init, *model_);
   }
-  if (traits_.models == MethodTraits::Models::kAveraged && member.size > 1) {
-    if (std::string remark = remark_on(config.topology, member.size); !remark.empty()) {
+  if (traits_.models == methods::MethodTraits::Models::kAveraged && member.size > 1) {
+    if (std::string remark = topology::remark_on(config.topology, member.size); !remark.empty()) {
       notes_.push_back("note: " + std::move(remark));
     }
   }
-  const Step between = steps_between_exchanges(config);
+  const Step between = methods::steps_between_exchanges(config);
   if (member.size > 1 && options_.total_steps < between) {
     notes_.push_back(
         fmt::format("warning: the workers' models never meet before the end: the run has {} steps, "
@@ -145,25 +145,27 @@ Worker::Worker(const RunConfig& config, const DataSplits& data, Membership& memb
                     "{} exchanges every {}; lower --average-every",
                     with_commas(options_.total_steps), config.method, with_commas(between)));
   }
-  replica_ = std::make_unique<Replica>(
+  replica_ = std::make_unique<methods::Replica>(
       *model_, replica_options(config, *model_, worker_device(config, place_of(member))));
-  MethodOptions options = method_options(config, member);
+  methods::MethodOptions options = method_options(config, member);
   options.arrivals = &arrivals_;
   options.enters = setup.enters;
   options_.enters = setup.enters;
   options.note = setup.note;
   if (setup.servers != nullptr) {
-    servers_ = std::make_unique<const ServerAccess>(server_access(config, order_, *setup.servers));
-    server_log_ = std::make_unique<ServerLog>();
+    servers_ = std::make_unique<const methods::ServerAccess>(
+        server_access(config, order_, *setup.servers));
+    server_log_ = std::make_unique<methods::ServerLog>();
     options.servers = servers_.get();
     options.server_log = server_log_.get();
   }
-  if (options.statistics == StatisticsPolicy::kSynchronised && member.size > 1) {
+  if (options.statistics == methods::StatisticsPolicy::kSynchronised && member.size > 1) {
     model_->store().set_statistics_sum([this](at::Tensor& values) {
-      sum_over_ranks(*member_.control, /*on_device=*/false, values, deadline_in(patience_));
+      methods::sum_over_ranks(*member_.control, /*on_device=*/false, values,
+                              deadline_in(patience_));
     });
   }
-  method_ = methods().make(config.method, options);
+  method_ = methods::methods().make(config.method, options);
 }
 
 Worker::~Worker() = default;
@@ -187,7 +189,8 @@ Traffic Worker::traffic_without_messages() const {
   return all;
 }
 
-TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progress& progress) {
+TrainerParts Worker::parts(const data::DataSplits& data, metrics::MetricsSink& metrics,
+                           Progress& progress) {
   return {.model = *model_,
           .replica = *replica_,
           .method = *method_,
@@ -206,7 +209,8 @@ TrainerParts Worker::parts(const DataSplits& data, MetricsSink& metrics, Progres
           .messages = member_.messages.get()};
 }
 
-void check_workers(const RunConfig& config, const DataSplits& data, int workers, Range local) {
+void check_workers(const config::RunConfig& config, const data::DataSplits& data, int workers,
+                   Range local) {
   std::set<int> gpus;
   for (Rank rank = 0; rank < workers; ++rank) {
     const WorkerPlace place{rank, workers, rank};
@@ -222,15 +226,16 @@ void check_workers(const RunConfig& config, const DataSplits& data, int workers,
           "another --batch-norm");
     }
     if (rank > 0 && config.partition == "none") continue;  // the same for all
-    const SampleOrder order = sample_order(config, *data.train, place);
+    const data::SampleOrder order = sample_order(config, *data.train, place);
     build_schedule(config, order, rank);
   }
-  if (traits_of(config.method).models == MethodTraits::Models::kAveraged && workers > 1) {
-    const GossipSettings settings = gossip_settings(config);
-    make_gossip_node(settings, 0, make_topology(settings, workers), {{0, 1}});
+  if (methods::traits_of(config.method).models == methods::MethodTraits::Models::kAveraged &&
+      workers > 1) {
+    const gossip::GossipSettings settings = gossip_settings(config);
+    gossip::make_gossip_node(settings, 0, gossip::make_topology(settings, workers), {{0, 1}});
   }
-  const Membership alone;
-  methods().make(config.method, method_options(config, alone));
+  const collectives::Membership alone;
+  methods::methods().make(config.method, method_options(config, alone));
 }
 
 namespace {
@@ -298,13 +303,14 @@ std::string message_of(const std::exception_ptr& error) {
 
 }  // namespace
 
-void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Membership>& members,
-                 const WorkerSetup& setup, const std::function<void(Worker&)>& body,
+void run_workers(const config::RunConfig& config, const data::DataSplits& data,
+                 std::vector<collectives::Membership>& members, const WorkerSetup& setup,
+                 const std::function<void(Worker&)>& body,
                  const std::function<void(const std::string&)>& stuck) {
   constexpr std::chrono::seconds kGrace(10);
   choose_arithmetic(config.precision != "fp32");
   std::vector<at::Device> devices;
-  for (const Membership& member : members) {
+  for (const collectives::Membership& member : members) {
     devices.push_back(worker_device(config, place_of(member)));
   }
   const ResidentData resident(data, devices);
@@ -313,8 +319,8 @@ void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Me
   Endings endings(members.size());
   const auto run = [&](std::size_t index) {
     at::set_num_threads(static_cast<int>(config.threads));  // every thread's own setting
-    Membership& member = members[index];
-    const DeviceStream stream(devices[index]);
+    collectives::Membership& member = members[index];
+    const methods::DeviceStream stream(devices[index]);
     const auto build = [&] { return std::make_unique<Worker>(config, data, member, with_data); };
     endings.ended(index, run_one(member, setup, build, body));
   };
@@ -325,7 +331,7 @@ void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Me
     try {
       for (std::size_t index = 0; index < members.size(); ++index) threads.emplace_back(run, index);
     } catch (const std::system_error& error) {
-      for (const Membership& member : members) member.leave("no thread for it");
+      for (const collectives::Membership& member : members) member.leave("no thread for it");
       for (std::thread& thread : threads) thread.join();
       throw RunError("there are no threads left for " + std::to_string(members.size()) +
                      " workers: " + error.what());
@@ -343,4 +349,4 @@ void run_workers(const RunConfig& config, const DataSplits& data, std::vector<Me
   if (const std::exception_ptr cause = endings.cause()) std::rethrow_exception(cause);
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

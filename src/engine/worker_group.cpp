@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 bool WorkerGroup::any(bool mine) const {
   if (alone()) return mine;
@@ -21,7 +21,8 @@ int WorkerGroup::place() const {
   return before;
 }
 
-ElasticCollectives::Agreement WorkerGroup::agree(bool mine, std::int64_t number) const {
+collectives::ElasticCollectives::Agreement WorkerGroup::agree(bool mine,
+                                                              std::int64_t number) const {
   if (alone()) return {mine, number};
   if (elastic_ != nullptr) return elastic_->agree(mine, number, deadline());
   float values[] = {mine ? 1.0F : 0.0F, is_first() ? static_cast<float>(number) : 0.0F};
@@ -74,4 +75,4 @@ std::vector<double> WorkerGroup::clock_offsets() const {
   return offsets;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -15,7 +15,7 @@
 #include "core/activity.h"
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 class WorkerGroup {
  public:
@@ -24,8 +24,8 @@ class WorkerGroup {
       : activity_(&activity) {}  // alone, and says what it does
   // `control` and `activity` outlive this object. `patience`: how long to wait for a late worker.
   // `elastic` is `control` where the group goes on without those lost, null elsewhere.
-  WorkerGroup(Collectives& control, Activity& activity, std::chrono::nanoseconds patience,
-              ElasticCollectives* elastic = nullptr)
+  WorkerGroup(collectives::Collectives& control, Activity& activity,
+              std::chrono::nanoseconds patience, collectives::ElasticCollectives* elastic = nullptr)
       : control_(&control), elastic_(elastic), activity_(&activity), patience_(patience) {}
 
   Rank rank() const { return control_ == nullptr ? 0 : control_->rank(); }
@@ -45,7 +45,7 @@ class WorkerGroup {
 
   // The same, with a number of the first one that all get, and who is back and takes part from now
   // on.
-  ElasticCollectives::Agreement agree(bool mine, std::int64_t number) const;
+  collectives::ElasticCollectives::Agreement agree(bool mine, std::int64_t number) const;
   // The first one tells those who are back what they have to know; who is back waits for it.
   void welcome(Rank rank, const Bytes& entry) const { elastic_->welcome(rank, entry, deadline()); }
   Bytes enter() const { return elastic_->enter(deadline()); }
@@ -69,10 +69,10 @@ class WorkerGroup {
  private:
   Deadline deadline() const { return deadline_in(patience_); }
 
-  Collectives* control_ = nullptr;
-  ElasticCollectives* elastic_ = nullptr;
+  collectives::Collectives* control_ = nullptr;
+  collectives::ElasticCollectives* elastic_ = nullptr;
   Activity* activity_ = nullptr;
   std::chrono::nanoseconds patience_{};
 };
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -8,12 +8,12 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
-constexpr Tag kStateTag = 0x7374;
+constexpr transport::Tag kStateTag = 0x7374;
 
-class Packer final : public StateVisitor {
+class Packer final : public methods::StateVisitor {
  public:
   explicit Packer(WorkerState& state) : state_(state) {}
 
@@ -28,7 +28,7 @@ class Packer final : public StateVisitor {
   WorkerState& state_;
 };
 
-class Unpacker final : public StateVisitor {
+class Unpacker final : public methods::StateVisitor {
  public:
   explicit Unpacker(const WorkerState& state) : state_(state) {}
 
@@ -64,7 +64,7 @@ std::string name_of(std::size_t worker, const char* what) {
   return "worker " + std::to_string(worker) + "/" + what;
 }
 
-std::size_t saved_workers(const LoadedCheckpoint& checkpoint) {
+std::size_t saved_workers(const storage::LoadedCheckpoint& checkpoint) {
   std::size_t saved = 0;
   while (checkpoint.state.find(name_of(saved, "numbers")) != nullptr) ++saved;
   return saved;
@@ -72,7 +72,7 @@ std::size_t saved_workers(const LoadedCheckpoint& checkpoint) {
 
 }  // namespace
 
-void require_no_states(const LoadedCheckpoint& checkpoint) {
+void require_no_states(const storage::LoadedCheckpoint& checkpoint) {
   const std::size_t saved = saved_workers(checkpoint);
   if (saved == 0) return;
   throw ConfigError("each worker of this run has a state of its own: it goes on with --workers " +
@@ -110,17 +110,18 @@ WorkerState worker_state_from(std::span<const std::byte> bytes, Rank sender) {
   return state;
 }
 
-WorkerState pack_newcomer(Replica& replica, UpdateMethod& method) {
+WorkerState pack_newcomer(methods::Replica& replica, methods::UpdateMethod& method) {
   WorkerState state;
   state.newcomer = true;
   Packer packer(state);
   replica.visit_model(packer);
   replica.visit_state(packer);
-  if (auto* const elastic = dynamic_cast<ElasticMethod*>(&method)) elastic->visit_entry(packer);
+  if (auto* const elastic = dynamic_cast<methods::ElasticMethod*>(&method))
+    elastic->visit_entry(packer);
   return state;
 }
 
-WorkerState pack_worker(Replica& replica, UpdateMethod& method) {
+WorkerState pack_worker(methods::Replica& replica, methods::UpdateMethod& method) {
   WorkerState state;
   Packer packer(state);
   replica.visit_model(packer);
@@ -129,11 +130,12 @@ WorkerState pack_worker(Replica& replica, UpdateMethod& method) {
   return state;
 }
 
-void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& method, Step step) {
+void unpack_worker(const WorkerState& state, methods::Replica& replica,
+                   methods::UpdateMethod& method, Step step) {
   Unpacker unpacker(state);
   replica.visit_model(unpacker);
   replica.visit_state(unpacker);
-  auto* const elastic = state.newcomer ? dynamic_cast<ElasticMethod*>(&method) : nullptr;
+  auto* const elastic = state.newcomer ? dynamic_cast<methods::ElasticMethod*>(&method) : nullptr;
   if (!state.newcomer) method.visit_state(unpacker);
   if (elastic != nullptr) elastic->visit_entry(unpacker);
   unpacker.end();
@@ -141,7 +143,8 @@ void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& met
 }
 
 std::vector<WorkerState> gather_states(WorkerState own, const WorkerState& newcomer,
-                                       Transport& messages, Rank leader, Deadline deadline) {
+                                       transport::Transport& messages, Rank leader,
+                                       Deadline deadline) {
   if (messages.rank() != leader) {
     try {
       messages.send(leader, kStateTag, to_bytes(own), deadline);
@@ -165,7 +168,8 @@ std::vector<WorkerState> gather_states(WorkerState own, const WorkerState& newco
   return all;
 }
 
-WorkerState scatter_states(std::vector<WorkerState> all, Transport& messages, Deadline deadline) {
+WorkerState scatter_states(std::vector<WorkerState> all, transport::Transport& messages,
+                           Deadline deadline) {
   if (messages.rank() != 0) {
     return worker_state_from(messages.receive(0, kStateTag, deadline).payload, 0);
   }
@@ -179,23 +183,23 @@ WorkerState scatter_states(std::vector<WorkerState> all, Transport& messages, De
   return std::move(all.front());
 }
 
-std::vector<TensorView> state_tensors(const std::vector<WorkerState>& states) {
-  std::vector<TensorView> views;
+std::vector<storage::TensorView> state_tensors(const std::vector<WorkerState>& states) {
+  std::vector<storage::TensorView> views;
   for (std::size_t worker = 0; worker < states.size(); ++worker) {
     const WorkerState& state = states[worker];
     views.push_back({name_of(worker, state.newcomer ? "entry" : "values"),
-                     DType::kF32,
+                     storage::DType::kF32,
                      {static_cast<std::int64_t>(state.values.size())},
                      std::as_bytes(std::span(state.values))});
     views.push_back({name_of(worker, "numbers"),
-                     DType::kI64,
+                     storage::DType::kI64,
                      {static_cast<std::int64_t>(state.numbers.size())},
                      std::as_bytes(std::span(state.numbers))});
   }
   return views;
 }
 
-std::vector<WorkerState> states_from(const LoadedCheckpoint& checkpoint, int workers) {
+std::vector<WorkerState> states_from(const storage::LoadedCheckpoint& checkpoint, int workers) {
   const std::string source = (checkpoint.folder / "state.safetensors").string();
   std::vector<WorkerState> states(static_cast<std::size_t>(workers));
   const std::size_t saved = saved_workers(checkpoint);
@@ -205,12 +209,12 @@ std::vector<WorkerState> states_from(const LoadedCheckpoint& checkpoint, int wor
                       std::to_string(workers));
   }
   for (std::size_t worker = 0; worker < states.size(); ++worker) {
-    const TensorView* entry = checkpoint.state.find(name_of(worker, "entry"));
-    const TensorView* values =
+    const storage::TensorView* entry = checkpoint.state.find(name_of(worker, "entry"));
+    const storage::TensorView* values =
         entry != nullptr ? entry : checkpoint.state.find(name_of(worker, "values"));
-    const TensorView* numbers = checkpoint.state.find(name_of(worker, "numbers"));
-    if (values == nullptr || numbers == nullptr || values->dtype != DType::kF32 ||
-        numbers->dtype != DType::kI64) {
+    const storage::TensorView* numbers = checkpoint.state.find(name_of(worker, "numbers"));
+    if (values == nullptr || numbers == nullptr || values->dtype != storage::DType::kF32 ||
+        numbers->dtype != storage::DType::kI64) {
       throw FileError(source + " has no state of worker " + std::to_string(worker));
     }
     states[worker].newcomer = entry != nullptr;
@@ -226,4 +230,4 @@ std::vector<WorkerState> states_from(const LoadedCheckpoint& checkpoint, int wor
   return states;
 }
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -15,7 +15,7 @@
 #include "storage/checkpoint.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::engine {
 
 struct WorkerState {
   std::vector<float> values;
@@ -24,18 +24,21 @@ struct WorkerState {
 };
 
 // Model, optimizer and method of one worker. Throws FileError when `state` is of another model.
-WorkerState pack_worker(Replica& replica, UpdateMethod& method);
+WorkerState pack_worker(methods::Replica& replica, methods::UpdateMethod& method);
 // Of one that is to begin in the place of this worker.
-WorkerState pack_newcomer(Replica& replica, UpdateMethod& method);
+WorkerState pack_newcomer(methods::Replica& replica, methods::UpdateMethod& method);
 // Takes either; the method of a newcomer enters at `step`.
-void unpack_worker(const WorkerState& state, Replica& replica, UpdateMethod& method, Step step);
+void unpack_worker(const WorkerState& state, methods::Replica& replica,
+                   methods::UpdateMethod& method, Step step);
 
 // All workers call it together; `leader` gets all states, by rank, with `newcomer` in the place of
 // those lost; the others get nothing.
 std::vector<WorkerState> gather_states(WorkerState own, const WorkerState& newcomer,
-                                       Transport& messages, Rank leader, Deadline deadline);
+                                       transport::Transport& messages, Rank leader,
+                                       Deadline deadline);
 // `all` is the first one's; each gets its own.
-WorkerState scatter_states(std::vector<WorkerState> all, Transport& messages, Deadline deadline);
+WorkerState scatter_states(std::vector<WorkerState> all, transport::Transport& messages,
+                           Deadline deadline);
 
 // As a message, and back. Throws PeerError when it is none.
 Bytes to_bytes(const WorkerState& state);
@@ -43,9 +46,9 @@ WorkerState worker_state_from(std::span<const std::byte> bytes, Rank sender);
 
 // As tensors of a checkpoint, which share memory with `states`; and back. Throws ConfigError when
 // there are those of another number of workers, FileError when there are none.
-std::vector<TensorView> state_tensors(const std::vector<WorkerState>& states);
-std::vector<WorkerState> states_from(const LoadedCheckpoint& checkpoint, int workers);
+std::vector<storage::TensorView> state_tensors(const std::vector<WorkerState>& states);
+std::vector<WorkerState> states_from(const storage::LoadedCheckpoint& checkpoint, int workers);
 // Throws ConfigError when the checkpoint is of several workers, which one cannot go on with.
-void require_no_states(const LoadedCheckpoint& checkpoint);
+void require_no_states(const storage::LoadedCheckpoint& checkpoint);
 
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -30,7 +30,7 @@
 #include "gossip/vectors.h"
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 // What a message belongs to, known to both sides.
 struct GossipRound {
@@ -51,7 +51,7 @@ class NeighbourMemory {
 
   virtual std::vector<float> own_estimate() const = 0;  // what the others believe of this rank
   virtual void forget_neighbours() = 0;
-  virtual void take_estimate(const Neighbour& of, std::span<const float> estimate) = 0;
+  virtual void take_estimate(const topology::Neighbour& of, std::span<const float> estimate) = 0;
 };
 
 class GossipAlgorithm {
@@ -71,7 +71,7 @@ class GossipAlgorithm {
   virtual void advance(std::span<float> x, const GossipRound& round, Bytes& message) = 0;
 
   // Throws PeerError when the message cannot be one.
-  virtual void receive(const Neighbour& from, const GossipRound& round,
+  virtual void receive(const topology::Neighbour& from, const GossipRound& round,
                        std::span<const std::byte> message) = 0;
 
   virtual void conclude(std::span<float> x) = 0;
@@ -89,12 +89,12 @@ class GossipAlgorithm {
 struct GossipOptions {
   Rank rank = 0;
   std::int64_t numel = 0;
-  std::shared_ptr<ModelCodec> codec = nullptr;
+  std::shared_ptr<compressors::ModelCodec> codec = nullptr;
   std::shared_ptr<GossipVectors> vectors = nullptr;  // null: those of the codec, in main memory
   double stepsize = 1;                               // gamma, in (0, 1]
-  bool estimates_from_zero = false;        // choco: not from the model that all begin with
-  bool mix_first = true;                   // d-psgd: mix, then step (hides the exchange)
-  std::vector<Neighbour> neighbours = {};  // for those who remember something of each
+  bool estimates_from_zero = false;  // choco: not from the model that all begin with
+  bool mix_first = true;             // d-psgd: mix, then step (hides the exchange)
+  std::vector<topology::Neighbour> neighbours = {};  // for those who remember something of each
 };
 
 // Throws ConfigError when the algorithm makes no sense with the compressor, or the step size is
@@ -103,4 +103,4 @@ std::shared_ptr<GossipVectors> vectors_of(const GossipOptions& options);
 using GossipRegistry = Registry<GossipAlgorithm, const GossipOptions&>;
 const GossipRegistry& gossip_algorithms();
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -6,7 +6,7 @@
 
 #include "core/simd.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 // y += a x
 COHORT_SIMD_CLONES inline void add_scaled(std::span<float> y, float a, std::span<const float> x) {
@@ -19,4 +19,4 @@ COHORT_SIMD_CLONES inline void subtract(std::span<float> out, std::span<const fl
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = a[i] - b[i];
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -2,7 +2,7 @@
 
 #include "gossip/estimates.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 class Choco final : public EstimatingAlgorithm {
@@ -33,4 +33,4 @@ std::unique_ptr<GossipAlgorithm> make_choco(const GossipOptions& options) {
   return std::make_unique<Choco>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

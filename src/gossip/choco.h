@@ -13,8 +13,8 @@
 
 #include "gossip/algorithm.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 std::unique_ptr<GossipAlgorithm> make_choco(const GossipOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 class DPsgd final : public GossipAlgorithm {
@@ -23,7 +23,7 @@ class DPsgd final : public GossipAlgorithm {
     vectors_->decode_add(message, rank_, round.number, -static_cast<float>(round.given), change_);
   }
 
-  void receive(const Neighbour& from, const GossipRound& round,
+  void receive(const topology::Neighbour& from, const GossipRound& round,
                std::span<const std::byte> message) override {
     vectors_->decode_add(message, from.rank, round.number, static_cast<float>(from.weight),
                          change_);
@@ -56,4 +56,4 @@ std::unique_ptr<GossipAlgorithm> make_d_psgd(const GossipOptions& options) {
   return std::make_unique<DPsgd>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

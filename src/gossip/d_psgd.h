@@ -10,8 +10,8 @@
 
 #include "gossip/algorithm.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 std::unique_ptr<GossipAlgorithm> make_d_psgd(const GossipOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -2,7 +2,7 @@
 
 #include "gossip/estimates.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 class Dcd final : public EstimatingAlgorithm {
@@ -22,4 +22,4 @@ std::unique_ptr<GossipAlgorithm> make_dcd(const GossipOptions& options) {
   return std::make_unique<Dcd>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -11,8 +11,8 @@
 
 #include "gossip/algorithm.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 std::unique_ptr<GossipAlgorithm> make_dcd(const GossipOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

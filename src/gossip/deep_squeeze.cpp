@@ -1,6 +1,6 @@
 #include "gossip/deep_squeeze.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 class DeepSqueeze final : public GossipAlgorithm {
@@ -25,7 +25,7 @@ class DeepSqueeze final : public GossipAlgorithm {
     vectors_->decode_add(message, rank_, round.number, -static_cast<float>(round.given), change_);
   }
 
-  void receive(const Neighbour& from, const GossipRound& round,
+  void receive(const topology::Neighbour& from, const GossipRound& round,
                std::span<const std::byte> message) override {
     vectors_->decode_add(message, from.rank, round.number, static_cast<float>(from.weight),
                          change_);
@@ -51,4 +51,4 @@ std::unique_ptr<GossipAlgorithm> make_deep_squeeze(const GossipOptions& options)
   return std::make_unique<DeepSqueeze>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -11,8 +11,8 @@
 
 #include "gossip/algorithm.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 std::unique_ptr<GossipAlgorithm> make_deep_squeeze(const GossipOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

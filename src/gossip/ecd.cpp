@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 class Ecd final : public GossipAlgorithm, private NeighbourMemory {
@@ -14,7 +14,7 @@ class Ecd final : public GossipAlgorithm, private NeighbourMemory {
         x_(vectors_->make()),
         z_(vectors_->make()),
         own_(vectors_->make()) {
-    for (const Neighbour& neighbour : options.neighbours) {
+    for (const topology::Neighbour& neighbour : options.neighbours) {
       others_.push_back({neighbour, vectors_->make(), true});
     }
   }
@@ -42,7 +42,7 @@ class Ecd final : public GossipAlgorithm, private NeighbourMemory {
     vectors_->copy(x, x_);
   }
 
-  void receive(const Neighbour& from, const GossipRound& round,
+  void receive(const topology::Neighbour& from, const GossipRound& round,
                std::span<const std::byte> message) override {
     for (Other& other : others_) {
       const bool it = other.neighbour.rank == from.rank && other.known;
@@ -65,7 +65,7 @@ class Ecd final : public GossipAlgorithm, private NeighbourMemory {
 
  private:
   struct Other {
-    Neighbour neighbour;
+    topology::Neighbour neighbour;
     std::span<float> estimate;
     bool known = true;  // false: it is lost
   };
@@ -84,7 +84,7 @@ class Ecd final : public GossipAlgorithm, private NeighbourMemory {
   void forget_neighbours() override {
     for (Other& other : others_) other.known = false;
   }
-  void take_estimate(const Neighbour& of, std::span<const float> estimate) override {
+  void take_estimate(const topology::Neighbour& of, std::span<const float> estimate) override {
     for (Other& other : others_) {
       if (other.neighbour.rank != of.rank) continue;
       vectors_->copy(estimate, other.estimate);
@@ -113,4 +113,4 @@ std::unique_ptr<GossipAlgorithm> make_ecd(const GossipOptions& options) {
   return std::make_unique<Ecd>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -12,8 +12,8 @@
 
 #include "gossip/algorithm.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 std::unique_ptr<GossipAlgorithm> make_ecd(const GossipOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace cohort {
+namespace cohort::gossip {
 
 Estimates::Estimates(const GossipOptions& options, std::shared_ptr<GossipVectors> vectors)
     : rank_(options.rank),
@@ -29,7 +29,7 @@ void Estimates::send(std::span<const float> x, const GossipRound& round, Bytes& 
   vectors_->decode_add(message, rank_, round.number, -static_cast<float>(round.given), pull_);
 }
 
-void Estimates::receive(const Neighbour& from, const GossipRound& round,
+void Estimates::receive(const topology::Neighbour& from, const GossipRound& round,
                         std::span<const std::byte> message) {
   vectors_->decode_add(message, from.rank, round.number, static_cast<float>(from.weight), pull_);
 }
@@ -42,7 +42,7 @@ std::vector<float> Estimates::own_estimate() const {
 
 void Estimates::forget_neighbours() { vectors_->clear(pull_); }
 
-void Estimates::take_estimate(const Neighbour& of, std::span<const float> estimate) {
+void Estimates::take_estimate(const topology::Neighbour& of, std::span<const float> estimate) {
   vectors_->copy(estimate, difference_);
   vectors_->combine(difference_, 1.0F, difference_, -1.0F, own_);
   vectors_->combine(pull_, 1.0F, pull_, static_cast<float>(of.weight), difference_);
@@ -52,4 +52,4 @@ std::vector<GossipAlgorithm::State> Estimates::state() {
   return {{"estimate", own_}, {"pull", pull_}};
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -8,7 +8,7 @@
 
 #include "gossip/algorithm.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 class Estimates final : public NeighbourMemory {
  public:
@@ -24,12 +24,13 @@ class Estimates final : public NeighbourMemory {
   // Encodes x - hat_i, and moves hat_i by what the neighbours will decode.
   void send(std::span<const float> x, const GossipRound& round, Bytes& message);
   // Moves the estimate of a neighbour.
-  void receive(const Neighbour& from, const GossipRound& round, std::span<const std::byte> message);
+  void receive(const topology::Neighbour& from, const GossipRound& round,
+               std::span<const std::byte> message);
 
   void enter(std::span<const float>, std::span<const float> estimate) override { start(estimate); }
   std::vector<float> own_estimate() const override;
   void forget_neighbours() override;
-  void take_estimate(const Neighbour& of, std::span<const float> estimate) override;
+  void take_estimate(const topology::Neighbour& of, std::span<const float> estimate) override;
 
   std::vector<GossipAlgorithm::State> state();
 
@@ -49,7 +50,7 @@ class EstimatingAlgorithm : public GossipAlgorithm {
       : vectors_(vectors_of(options)), estimates_(options, vectors_) {}
 
   void start(std::span<const float> x) override { estimates_.start(x); }
-  void receive(const Neighbour& from, const GossipRound& round,
+  void receive(const topology::Neighbour& from, const GossipRound& round,
                std::span<const std::byte> message) override {
     estimates_.receive(from, round, message);
   }
@@ -67,4 +68,4 @@ class EstimatingAlgorithm : public GossipAlgorithm {
   Estimates estimates_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::gossip

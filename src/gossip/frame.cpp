@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x676f'7300;  // the lowest byte is the kind
@@ -61,4 +61,4 @@ GossipHeader parse_gossip_header(std::span<const std::byte> frame) {
   return header;
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

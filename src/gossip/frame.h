@@ -11,7 +11,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 enum class GossipKind : std::uint32_t {
   kMessage,    // the sender's contribution to a round
@@ -37,4 +37,4 @@ Bytes gossip_frame(const GossipHeader& header, std::span<const std::byte> payloa
 // Throws PeerError. The payload is what follows.
 GossipHeader parse_gossip_header(std::span<const std::byte> frame);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 constexpr const char* kEdgePrefix = "check of ";
@@ -14,7 +14,7 @@ constexpr const char* kAnew = "anew";
 
 }  // namespace
 
-GossipNode::GossipNode(Rank rank, std::shared_ptr<const Topology> topology,
+GossipNode::GossipNode(Rank rank, std::shared_ptr<const topology::Topology> topology,
                        std::unique_ptr<GossipAlgorithm> algorithm)
     : rank_(rank),
       topology_(std::move(topology)),
@@ -47,11 +47,12 @@ std::vector<float> GossipNode::own_estimate() const {
 
 void GossipNode::find_neighbours() {
   neighbours_ = topology_->neighbours(rank_, static_cast<Step>(round_) - 1);
-  std::erase_if(neighbours_, [&](const Neighbour& one) { return lost_.contains(one.rank); });
+  std::erase_if(neighbours_,
+                [&](const topology::Neighbour& one) { return lost_.contains(one.rank); });
 }
 
 bool GossipNode::is_neighbour(Rank rank, std::uint64_t round) const {
-  const auto is_it = [&](const Neighbour& one) { return one.rank == rank; };
+  const auto is_it = [&](const topology::Neighbour& one) { return one.rank == rank; };
   if (open_ && (round == round_ || !topology_->changes())) {
     return std::any_of(neighbours_.begin(), neighbours_.end(), is_it);
   }
@@ -74,7 +75,7 @@ void GossipNode::begin_round(std::span<float> x) {
   }
   find_neighbours();
   GossipRound round{round_, 0};
-  for (const Neighbour& neighbour : neighbours_) round.given += neighbour.weight;
+  for (const topology::Neighbour& neighbour : neighbours_) round.given += neighbour.weight;
   Bytes message;
   algorithm_->advance(x, round, message);
   const bool chained = memory_ != nullptr;
@@ -165,7 +166,7 @@ void GossipNode::answer_again(Rank from, const GossipHeader& header) {
   send(from, {GossipKind::kGone, header.round, 0}, {});
 }
 
-bool GossipNode::apply(const Neighbour& from, Edge& edge) {
+bool GossipNode::apply(const topology::Neighbour& from, Edge& edge) {
   if (edge.included >= round_ || edge.left_out) return true;
   const auto found = edge.early.find(round_);
   if (found == edge.early.end()) return false;
@@ -194,7 +195,7 @@ bool GossipNode::apply(const Neighbour& from, Edge& edge) {
 void GossipNode::apply_ready() {
   if (!open_ || rebuilding_) return;
   while (applied_ < neighbours_.size()) {
-    const Neighbour& from = neighbours_[applied_];
+    const topology::Neighbour& from = neighbours_[applied_];
     if (!apply(from, edges_[from.rank])) return;
     ++applied_;
   }
@@ -206,7 +207,7 @@ bool GossipNode::complete() const {
 
 std::vector<Rank> GossipNode::awaited() const {
   std::vector<Rank> ranks;
-  for (const Neighbour& neighbour : neighbours_) {
+  for (const topology::Neighbour& neighbour : neighbours_) {
     const auto edge = edges_.find(neighbour.rank);
     const bool in =
         edge != edges_.end() &&
@@ -226,7 +227,7 @@ void GossipNode::end_round(std::span<float> x) {
 
 // Its own message in the place of one that cannot be had: the weight stays with the rank.
 void GossipNode::leave_out(Rank from) {
-  for (const Neighbour& neighbour : neighbours_) {
+  for (const topology::Neighbour& neighbour : neighbours_) {
     Edge& edge = edges_[from];
     if (neighbour.rank != from || edge.left_out || edge.included >= round_) continue;
     edge.left_out = true;
@@ -244,7 +245,7 @@ bool GossipNode::on_lost(Rank peer) {
   edges_.erase(peer);
   states_.erase(peer);
   std::erase_if(outgoing_, [&](const Outgoing& one) { return one.to == peer; });
-  std::erase_if(neighbours_, [&](const Neighbour& one) { return one.rank == peer; });
+  std::erase_if(neighbours_, [&](const topology::Neighbour& one) { return one.rank == peer; });
   applied_ = 0;
   const bool remembered = remembers && is_near(peer);
   if (remembered && open_) {
@@ -267,7 +268,7 @@ void GossipNode::on_returned(Rank peer) {
 bool GossipNode::is_near(Rank peer) const {
   const auto all = topology_->neighbours(rank_, 0);
   return std::any_of(all.begin(), all.end(),
-                     [&](const Neighbour& one) { return one.rank == peer; });
+                     [&](const topology::Neighbour& one) { return one.rank == peer; });
 }
 
 void GossipNode::ask() {
@@ -285,7 +286,7 @@ void GossipNode::begin_anew() {
   ++counts_.rebuilt;
   rebuilding_ = true;
   states_.clear();
-  for (const Neighbour& neighbour : neighbours_) {
+  for (const topology::Neighbour& neighbour : neighbours_) {
     send(neighbour.rank, {GossipKind::kWantState, round_, 0}, {});
   }
   try_rebuild();
@@ -309,12 +310,12 @@ void GossipNode::state_came(Rank from, const GossipHeader& header,
 }
 
 void GossipNode::try_rebuild() {
-  for (const Neighbour& neighbour : neighbours_) {
+  for (const topology::Neighbour& neighbour : neighbours_) {
     if (!states_.contains(neighbour.rank)) return;
   }
   memory_->forget_neighbours();
   std::vector<float> estimate(own_estimate().size());
-  for (const Neighbour& neighbour : neighbours_) {
+  for (const topology::Neighbour& neighbour : neighbours_) {
     std::memcpy(estimate.data(), states_[neighbour.rank].data(), states_[neighbour.rank].size());
     memory_->take_estimate(neighbour, estimate);
   }
@@ -334,7 +335,7 @@ std::vector<std::pair<std::string, std::int64_t>> GossipNode::numbers() const {
   if (memory_ == nullptr) return all;
   // Those lost are there again when a run goes on.
   all.emplace_back(kAnew, anew_ || !lost_.empty() ? 1 : 0);
-  for (const Neighbour& neighbour : topology_->neighbours(rank_, 0)) {
+  for (const topology::Neighbour& neighbour : topology_->neighbours(rank_, 0)) {
     const auto edge = edges_.find(neighbour.rank);
     const std::uint64_t check = edge == edges_.end() ? 0 : edge->second.check;
     all.emplace_back(kEdgePrefix + std::to_string(neighbour.rank),
@@ -359,4 +360,4 @@ void GossipNode::set_number(const std::string& name, std::int64_t value) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -31,7 +31,7 @@
 #include "gossip/frame.h"
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 class GossipNode {
  public:
@@ -48,7 +48,7 @@ class GossipNode {
   };
 
   // Throws ConfigError when the graph changes and the algorithm needs it not to.
-  GossipNode(Rank rank, std::shared_ptr<const Topology> topology,
+  GossipNode(Rank rank, std::shared_ptr<const topology::Topology> topology,
              std::unique_ptr<GossipAlgorithm> algorithm);
 
   const GossipAlgorithm& algorithm() const { return *algorithm_; }
@@ -103,21 +103,21 @@ class GossipNode {
   void state_came(Rank from, const GossipHeader& header, std::span<const std::byte> payload);
   void leave_out(Rank from);
   void apply_ready();
-  bool apply(const Neighbour& from, Edge& edge);
+  bool apply(const topology::Neighbour& from, Edge& edge);
   void begin_anew();
   void try_rebuild();
   void ask_again(Rank from, Edge& edge);
   void send(Rank to, const GossipHeader& header, std::span<const std::byte> payload);
 
   Rank rank_;
-  std::shared_ptr<const Topology> topology_;
+  std::shared_ptr<const topology::Topology> topology_;
   std::unique_ptr<GossipAlgorithm> algorithm_;
-  NeighbourMemory* memory_;            // the algorithm's; null: none
-  std::uint64_t round_ = 0;            // that was begun last
-  std::uint64_t check_ = 0;            // of this rank's messages
-  bool open_ = false;                  // the round is under way
-  std::size_t applied_ = 0;            // neighbours of this round that are in, from the first
-  std::vector<Neighbour> neighbours_;  // of the round, without those lost
+  NeighbourMemory* memory_;  // the algorithm's; null: none
+  std::uint64_t round_ = 0;  // that was begun last
+  std::uint64_t check_ = 0;  // of this rank's messages
+  bool open_ = false;        // the round is under way
+  std::size_t applied_ = 0;  // neighbours of this round that are in, from the first
+  std::vector<topology::Neighbour> neighbours_;  // of the round, without those lost
   std::map<Rank, Edge> edges_;
   std::set<Rank> lost_;
   bool rebuilding_ = false;
@@ -128,4 +128,4 @@ class GossipNode {
   Counts counts_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -7,7 +7,7 @@
 #include "gossip/deep_squeeze.h"
 #include "gossip/ecd.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 std::shared_ptr<GossipVectors> vectors_of(const GossipOptions& options) {
   return options.vectors != nullptr ? options.vectors : make_host_vectors(options.codec);
@@ -26,4 +26,4 @@ const GossipRegistry& gossip_algorithms() {
   return registry;
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -8,7 +8,7 @@
 #include "compressors/registry.h"
 #include "topology/registry.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 class GossipNode;     // node.h
 class GossipVectors;  // vectors.h
@@ -16,22 +16,22 @@ class GossipVectors;  // vectors.h
 struct GossipSettings {
   std::string method = "choco";
   std::string topology = "ring";
-  TopologyOptions graph = {};  // but for the size
+  topology::TopologyOptions graph = {};  // but for the size
   std::string compressor = "none";
-  CompressorOptions compression = {};
+  compressors::CompressorOptions compression = {};
   double stepsize = 1;
   bool estimates_from_zero = false;
   bool overlap = true;  // the exchange may go on while the next gradient is computed
 };
 
 // Throws ConfigError when there is none for so many ranks.
-std::shared_ptr<const Topology> make_topology(const GossipSettings& settings, int size);
+std::shared_ptr<const topology::Topology> make_topology(const GossipSettings& settings, int size);
 
 // `tensors` tile the flat vector of parameters. `vectors` null: in main memory. Throws ConfigError
 // when the parts do not fit.
 std::unique_ptr<GossipNode> make_gossip_node(const GossipSettings& settings, Rank rank,
-                                             std::shared_ptr<const Topology> topology,
+                                             std::shared_ptr<const topology::Topology> topology,
                                              std::vector<Range> tensors,
                                              std::shared_ptr<GossipVectors> vectors = nullptr);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -10,7 +10,7 @@
 #include "core/random.h"
 #include "gossip/arithmetic.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 // Below it, float32 has nothing more to say about which gamma is better.
@@ -20,9 +20,9 @@ constexpr double kLost = 30;
 constexpr std::size_t kPushes = 1 << 16;
 
 struct Setting {
-  Compressor& compressor;
+  compressors::Compressor& compressor;
   StepsizeSearch search;
-  std::vector<std::vector<Neighbour>> neighbours;
+  std::vector<std::vector<topology::Neighbour>> neighbours;
   std::vector<float> start;   // of all workers, one after the other
   std::vector<float> pushes;  // Gaussian; each push is a stretch of them
   double start_distance = 0;
@@ -64,7 +64,8 @@ void start_apart(Setting& setting, RandomStream& random) {
   setting.start_distance = std::sqrt(squared_distance_to_mean(setting.start, dimension));
 }
 
-Setting setting_of(const Topology& topology, Compressor& compressor, const StepsizeSearch& search) {
+Setting setting_of(const topology::Topology& topology, compressors::Compressor& compressor,
+                   const StepsizeSearch& search) {
   Setting setting{
       .compressor = compressor, .search = search, .neighbours = {}, .start = {}, .pushes = {}};
   for (Rank rank = 0; rank < topology.size(); ++rank) {
@@ -134,7 +135,7 @@ class Simulation {
   void exchange() {
     for (std::size_t worker = 0; worker < setting_->workers(); ++worker) {
       double given = 0;
-      for (const Neighbour& neighbour : setting_->neighbours[worker]) {
+      for (const topology::Neighbour& neighbour : setting_->neighbours[worker]) {
         add_scaled(of(x_, worker), static_cast<float>(trial_.gamma * neighbour.weight),
                    of(hat_, neighbour.rank));
         given += neighbour.weight;
@@ -143,9 +144,9 @@ class Simulation {
     }
     difference_.resize(setting_->dimension());
     for (std::size_t worker = 0; worker < setting_->workers(); ++worker) {
-      const MessageKey key{.sender = static_cast<Rank>(worker),
-                           .sequence = static_cast<std::uint64_t>(trial_.iterations),
-                           .tensor = 0};
+      const compressors::MessageKey key{.sender = static_cast<Rank>(worker),
+                                        .sequence = static_cast<std::uint64_t>(trial_.iterations),
+                                        .tensor = 0};
       subtract(difference_, of(x_, worker), of(hat_, worker));
       wire_.clear();
       setting_->compressor.encode(difference_, key, wire_);
@@ -261,7 +262,7 @@ void refine(const Setting& setting, const StepsizeSearch& search,
   }
 }
 
-void check(const Topology& topology, const StepsizeSearch& search) {
+void check(const topology::Topology& topology, const StepsizeSearch& search) {
   if (topology.changes()) {
     throw ConfigError("the consensus step size is for graphs that stay the same, and " +
                       std::string(topology.name()) + " changes at every step; take exponential");
@@ -283,15 +284,15 @@ void check(const Topology& topology, const StepsizeSearch& search) {
 
 }  // namespace
 
-double theoretical_stepsize(const Matrix& mixing, double delta) {
-  const double rho = spectral_gap(mixing);
-  const double beta_squared = laplacian_norm(mixing) * laplacian_norm(mixing);
+double theoretical_stepsize(const topology::Matrix& mixing, double delta) {
+  const double rho = topology::spectral_gap(mixing);
+  const double beta_squared = topology::laplacian_norm(mixing) * topology::laplacian_norm(mixing);
   return rho * rho * delta /
          (16 * rho + rho * rho + 4 * beta_squared + 2 * rho * beta_squared - 8 * rho * delta);
 }
 
-StepsizeResult tune_stepsize(const Topology& topology, Compressor& compressor,
-                             const StepsizeSearch& search) {
+StepsizeResult tune_stepsize(const topology::Topology& topology,
+                             compressors::Compressor& compressor, const StepsizeSearch& search) {
   check(topology, search);
   if (topology.size() == 1) return {.gamma = 1, .error = 0, .rate = 0, .tried = {}};
   const Setting setting = setting_of(topology, compressor, search);
@@ -310,4 +311,4 @@ StepsizeResult tune_stepsize(const Topology& topology, Compressor& compressor,
   return result;
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -17,12 +17,12 @@
 #include "topology/mixing.h"
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 // gamma = rho^2 delta / (16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), with the spectral
 // gap rho and beta = ||I - W|| of a symmetric W, and delta the compressor's contraction: proved to
 // converge (Koloskova, Stich, Jaggi 2019, theorem 2). 0 for delta 0.
-double theoretical_stepsize(const Matrix& mixing, double delta);
+double theoretical_stepsize(const topology::Matrix& mixing, double delta);
 
 enum class StepsizeGoal {
   // All start at 0 and each is pushed by Gaussian noise before every exchange: the gamma that keeps
@@ -70,7 +70,7 @@ struct StepsizeResult {
 //
 // Throws ConfigError when the topology changes with the step, for which CHOCO does not exist, and
 // for numbers below 1.
-StepsizeResult tune_stepsize(const Topology& topology, Compressor& compressor,
-                             const StepsizeSearch& search);
+StepsizeResult tune_stepsize(const topology::Topology& topology,
+                             compressors::Compressor& compressor, const StepsizeSearch& search);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -8,7 +8,7 @@
 #include "core/simd.h"
 #include "gossip/arithmetic.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 COHORT_SIMD_CLONES void add_both(std::span<float> out, float a, std::span<const float> x, float b,
@@ -18,7 +18,7 @@ COHORT_SIMD_CLONES void add_both(std::span<float> out, float a, std::span<const 
 
 class HostVectors final : public GossipVectors {
  public:
-  explicit HostVectors(std::shared_ptr<ModelCodec> codec) : codec_(std::move(codec)) {}
+  explicit HostVectors(std::shared_ptr<compressors::ModelCodec> codec) : codec_(std::move(codec)) {}
 
   std::span<float> make() override { return all_.emplace_back(codec_->numel()); }
 
@@ -58,15 +58,15 @@ class HostVectors final : public GossipVectors {
   }
 
  private:
-  std::shared_ptr<ModelCodec> codec_;
+  std::shared_ptr<compressors::ModelCodec> codec_;
   std::deque<std::vector<float>> all_;  // they stay where they are
   std::vector<float> decoded_;          // scratch
 };
 
 }  // namespace
 
-std::unique_ptr<GossipVectors> make_host_vectors(std::shared_ptr<ModelCodec> codec) {
+std::unique_ptr<GossipVectors> make_host_vectors(std::shared_ptr<compressors::ModelCodec> codec) {
   return std::make_unique<HostVectors>(std::move(codec));
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -13,7 +13,7 @@
 #include "compressors/model_codec.h"
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 class GossipVectors {
  public:
@@ -41,6 +41,6 @@ class GossipVectors {
                             float share, std::span<float> y) = 0;
 };
 
-std::unique_ptr<GossipVectors> make_host_vectors(std::shared_ptr<ModelCodec> codec);
+std::unique_ptr<GossipVectors> make_host_vectors(std::shared_ptr<compressors::ModelCodec> codec);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -13,7 +13,7 @@
 #include "collectives/process_life.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 constexpr int kMeetingLane = 0;
@@ -25,7 +25,7 @@ std::string text_of(const Variable& variable, const char* name) {
 
 // The address of this host from which `address` is reached, as the system would choose it. Nothing
 // is sent.
-std::string host_towards(const Address& address) {
+std::string host_towards(const network::Address& address) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
@@ -53,8 +53,9 @@ std::string host_towards(const Address& address) {
                   ": check the address and the network");
 }
 
-Address meeting_point(const JobOptions& options, const Place& place, const Variable& variable) {
-  if (!options.meet.empty()) return parse_address(options.meet);
+network::Address meeting_point(const JobOptions& options, const Place& place,
+                               const Variable& variable) {
+  if (!options.meet.empty()) return network::parse_address(options.meet);
   if (place.master_address.empty() || place.master_port == 0) {
     throw ConfigError(place.source + " started " + std::to_string(place.size) +
                       " processes, but nothing says where they meet: give --meet HOST:PORT, an "
@@ -69,11 +70,12 @@ Address meeting_point(const JobOptions& options, const Place& place, const Varia
           .port = static_cast<std::uint16_t>(port)};
 }
 
-JobId job_of(const JobOptions& options, const Variable& variable, const std::string& otherwise) {
+network::JobId job_of(const JobOptions& options, const Variable& variable,
+                      const std::string& otherwise) {
   std::string name = options.job;
   if (name.empty()) name = text_of(variable, "COHORT_JOB");
   if (name.empty()) name = otherwise;
-  return job_id_of(name);
+  return network::job_id_of(name);
 }
 
 BootstrapPlan plan_of_known_addresses(const JobOptions& options, const Variable& variable) {
@@ -89,7 +91,7 @@ BootstrapPlan plan_of_known_addresses(const JobOptions& options, const Variable&
   plan.meet = options.addresses.front();
   plan.listen = options.addresses[static_cast<std::size_t>(plan.process)];
   std::string all = "addresses";
-  for (const Address& address : options.addresses) all += " " + address.text();
+  for (const network::Address& address : options.addresses) all += " " + address.text();
   plan.job = job_of(options, variable, all);
   return plan;
 }
@@ -147,7 +149,7 @@ BootstrapPlan plan_bootstrap(const JobOptions& options, const Variable& variable
   plan.source = place->source;
   if (plan.processes == 1) return plan;
   plan.meet = meeting_point(options, *place, variable);
-  const bool local = is_of_this_host_alone(plan.meet);
+  const bool local = network::is_of_this_host_alone(plan.meet);
   if (local && place->local_size > 0 && place->local_size < place->size) {
     throw ConfigError("processes of several hosts cannot meet at " + plan.meet.text() +
                       ", which is this host's own loopback: give --meet HOST:PORT with an address "
@@ -163,10 +165,10 @@ BootstrapPlan plan_bootstrap(const JobOptions& options, const Variable& variable
   return plan;
 }
 
-Bootstrap::Bootstrap(TcpNode& node, const BootstrapPlan& plan, const std::string& agreement,
-                     const std::string& introduction,
+Bootstrap::Bootstrap(transport::TcpNode& node, const BootstrapPlan& plan,
+                     const std::string& agreement, const std::string& introduction,
                      const std::function<void(const std::string&)>& note, Deadline deadline) {
-  TcpLane lane;
+  transport::TcpLane lane;
   lane.number = kMeetingLane;
   lane.star = true;
   lane.agreement = agreement;
@@ -215,7 +217,7 @@ std::vector<std::string> Bootstrap::exchange(const std::string& own, Deadline de
 // What process 0 has heard of all.
 std::vector<std::string> Bootstrap::tell_all(const std::vector<std::string>& said,
                                              Deadline deadline) {
-  const Tag tag = round_++;
+  const transport::Tag tag = round_++;
   if (star_->rank() != 0) {
     return unpacked(star_->receive(0, tag, deadline).payload, star_->size());
   }
@@ -236,7 +238,7 @@ std::string host_identity(const Variable& variable) {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::string identity = host_name(variable) + " " + boot + " " + std::to_string(::geteuid()) +
-                         " " + std::to_string(process_number_space());
+                         " " + std::to_string(collectives::process_number_space());
   for (const char* path : {"/proc/self/ns/net", "/dev/shm"}) {
     struct stat status {};
     if (::stat(path, &status) != 0) continue;
@@ -245,4 +247,4 @@ std::string host_identity(const Variable& variable) {
   return identity;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

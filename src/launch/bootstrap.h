@@ -17,16 +17,16 @@
 #include "network/identity.h"
 #include "transport/tcp.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 // What a process knows before it has spoken to any other.
 struct BootstrapPlan {
   int processes = 1;
   int process = 0;
-  std::string source = {};  // who told: "torchrun", "Open MPI", ... or "" where nobody did
-  Address meet = {};        // where process 0 listens
-  Address listen = {};      // where this one does; port 0: a free one
-  JobId job = {};
+  std::string source = {};       // who told: "torchrun", "Open MPI", ... or "" where nobody did
+  network::Address meet = {};    // where process 0 listens
+  network::Address listen = {};  // where this one does; port 0: a free one
+  network::JobId job = {};
 };
 
 // From the options, or else from the launcher's variables. `meet` is JobOptions.meet, or
@@ -41,7 +41,7 @@ class Bootstrap {
   // Waits for all processes. `agreement`: "4 processes and 8 workers"; who counts otherwise is
   // refused. `introduction`: any text, for all others. Throws PeerError that names who did not
   // come, ConfigError when this process is refused.
-  Bootstrap(TcpNode& node, const BootstrapPlan& plan, const std::string& agreement,
+  Bootstrap(transport::TcpNode& node, const BootstrapPlan& plan, const std::string& agreement,
             const std::string& introduction, const std::function<void(const std::string&)>& note,
             Deadline deadline);
 
@@ -53,9 +53,9 @@ class Bootstrap {
  private:
   std::vector<std::string> tell_all(const std::vector<std::string>& said, Deadline deadline);
 
-  std::unique_ptr<TcpTransport> star_;
+  std::unique_ptr<transport::TcpTransport> star_;
   std::vector<std::string> introductions_;
-  Tag round_ = 0;
+  transport::Tag round_ = 0;
 };
 
 // What two processes have in common exactly when they can share memory and see each other's
@@ -63,4 +63,4 @@ class Bootstrap {
 std::string host_identity(const Variable& variable);
 std::string host_name(const Variable& variable);  // for messages
 
-}  // namespace cohort
+}  // namespace cohort::launch

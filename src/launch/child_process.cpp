@@ -8,7 +8,7 @@
 #include <csignal>
 #include <cstring>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 constexpr int kNotStarted = 127;
@@ -30,4 +30,4 @@ void exec_child(char* const* arguments, char* const* environment, int errors, pi
   ::_exit(kNotStarted);
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-namespace cohort {
+namespace cohort::launch {
 
 inline constexpr int kPollEveryMs = 50;
 inline constexpr int kReadsPerPoll = 16;  // then stop requests and the child's end are looked for
@@ -19,4 +19,4 @@ inline constexpr std::chrono::seconds kStartTime{2};
 [[noreturn]] void exec_child(char* const* arguments, char* const* environment, int errors,
                              pid_t parent);
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 struct Bounds {
@@ -150,4 +150,4 @@ std::optional<Place> detect_place(const Variable& variable) {
   return with_meeting_point(std::move(*place), variable);
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

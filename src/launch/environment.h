@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace cohort {
+namespace cohort::launch {
 
 inline constexpr std::string_view kEngineFlag = "--engine";
 
@@ -38,4 +38,4 @@ std::optional<Place> detect_place(const Variable& variable);
 // `place` with MASTER_ADDR and MASTER_PORT, where they are set.
 Place with_meeting_point(Place place, const Variable& variable);
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -14,7 +14,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 constexpr int kMaxSlots = 1 << 20;
@@ -107,4 +107,4 @@ int local_slots() {
   return cores.empty() ? threads : static_cast<int>(cores.size());
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::launch {
 
 struct HostEntry {
   std::string name;
@@ -28,4 +28,4 @@ std::optional<int> total_slots(const std::vector<HostEntry>& hosts);
 // one core are one slot.
 int local_slots();
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -17,7 +17,7 @@
 #include "network/address.h"
 #include "network/credentials.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 // Which part of its job a process is.
 struct JobShape {
@@ -37,17 +37,17 @@ class Job {
   virtual JobShape shape() const = 0;  // never changes
 
   // One member a process, for the main thread: before the ranks run and after.
-  virtual Collectives& between_processes() = 0;
+  virtual collectives::Collectives& between_processes() = 0;
 
   // One membership for each rank that lives here, in order. Called once.
-  virtual std::vector<Membership> join() = 0;
+  virtual std::vector<collectives::Membership> join() = 0;
 
   // What a process that comes back gets to know, the same from all; to be set before join(). In one
   // that came back, what it got.
   virtual void set_rejoin_info(const std::string&) {}
   virtual std::string rejoin_info() const { return {}; }
   // Where the processes were last known to listen.
-  virtual std::vector<Address> addresses() const { return {}; }
+  virtual std::vector<network::Address> addresses() const { return {}; }
 
   // The program is about to end, and a launcher that was told to end the job may not wait for a
   // proper farewell: the destructor then waits for nobody.
@@ -62,7 +62,7 @@ struct JobOptions {
   // `returns`: this process was lost and comes back to those who went on.
   bool outlives_losses = false;
   bool returns = false;
-  std::vector<Address> returns_to = {};  // and may find them there, or else where they met
+  std::vector<network::Address> returns_to = {};  // and may find them there, or else where they met
   // A peer process of which nothing is heard for so long is given up.
   std::chrono::milliseconds silence = std::chrono::seconds(6);
   // Processes of a job wait so long for each other at the start.
@@ -71,10 +71,11 @@ struct JobOptions {
   // Of jobs whose processes connect by themselves (tcp).
   std::string job = {};   // a name that all processes know; "": COHORT_JOB, or the meeting's
   std::string meet = {};  // where process 0 listens, host:port; "": MASTER_ADDR:MASTER_PORT
-  Credentials credentials = {};
-  std::vector<Address> addresses = {};  // of all processes, where they are known beforehand; or
-  int processes = 0;                    // how many there are, where no launcher says so; then
-  int process = -1;                     // which of them this one is
+  network::Credentials credentials = {};
+  std::vector<network::Address> addresses =
+      {};             // of all processes, where they are known beforehand; or
+  int processes = 0;  // how many there are, where no launcher says so; then
+  int process = -1;   // which of them this one is
   std::function<void(const std::string&)> note = nullptr;  // gets lines for people
 };
 
@@ -86,4 +87,4 @@ const EngineRegistry& engines();
 // Throws ConfigError when there is no such engine, or when this build left it out.
 void check_engine(const std::string& name);
 
-}  // namespace cohort
+}  // namespace cohort::launch

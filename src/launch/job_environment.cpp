@@ -10,7 +10,7 @@
 #include "launch/environment.h"
 #include "launch/runtime_folder.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 std::optional<Place> own_place() { return detect_place(own_variable); }
@@ -49,14 +49,14 @@ std::string find_job_name(const std::string& job) {
 
 bool is_job_named(const std::string& job) { return !job.empty() || !text_of("COHORT_JOB").empty(); }
 
-Credentials find_credentials(const std::string& token_file, const std::string& tls_dir,
-                             bool insecure) {
-  Credentials credentials;
+network::Credentials find_credentials(const std::string& token_file, const std::string& tls_dir,
+                                      bool insecure) {
+  network::Credentials credentials;
   credentials.insecure = insecure;
   if (!token_file.empty()) {
-    credentials.token = read_token(token_file);
+    credentials.token = network::read_token(token_file);
   } else if (const char* token = own_variable("COHORT_TOKEN"); token != nullptr) {
-    if (!is_token(token)) {
+    if (!network::is_token(token)) {
       throw ConfigError("COHORT_TOKEN is no token; `cohort token` prints one");
     }
     credentials.token = token;
@@ -74,4 +74,4 @@ HostDescription describe_this_host() {
           std::thread::hardware_concurrency(), text_of("OPENBLAS_CORETYPE")};
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

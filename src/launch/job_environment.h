@@ -5,7 +5,7 @@
 
 #include "network/credentials.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 // How many processes a launcher (mpirun, srun, torchrun) started together with this one; 1 when
 // none did.
@@ -20,8 +20,8 @@ std::string find_job_name(const std::string& job);
 bool is_job_named(const std::string& job);
 
 // The job's secrets as flags and the environment give them: COHORT_TOKEN, COHORT_TLS_DIR.
-Credentials find_credentials(const std::string& token_file, const std::string& tls_dir,
-                             bool insecure);
+network::Credentials find_credentials(const std::string& token_file, const std::string& tls_dir,
+                                      bool insecure);
 
 // A folder of this user alone for sockets, made if need be.
 std::string runtime_folder();
@@ -36,4 +36,4 @@ struct HostDescription {
 };
 HostDescription describe_this_host();
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 constexpr std::size_t kDashes = 74;
@@ -192,4 +192,4 @@ std::string explain_launch_failure(std::string_view text, const LaunchRequest& r
   return "";
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

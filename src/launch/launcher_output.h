@@ -11,7 +11,7 @@
 
 #include "launch/mpirun.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 class LauncherOutput {
  public:
@@ -42,4 +42,4 @@ std::string without_noise(std::string_view kept_back);
 // nothing that is known here.
 std::string explain_launch_failure(std::string_view kept_back, const LaunchRequest& request);
 
-}  // namespace cohort
+}  // namespace cohort::launch

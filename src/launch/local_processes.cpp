@@ -19,7 +19,7 @@
 #include "core/error.h"
 #include "launch/child_process.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 constexpr std::size_t kLongestLine = 1 << 16;
@@ -228,4 +228,4 @@ std::vector<std::string> environment_for_children(const char* const* environment
   return kept;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -13,7 +13,7 @@
 
 #include "core/clock.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 struct LocalProcess {
   std::string name;                           // for messages: "worker 1"
@@ -105,4 +105,4 @@ std::vector<std::uint16_t> free_ports(int count);
 // The environment without what other launchers said to this process about its place.
 std::vector<std::string> environment_for_children(const char* const* environment);
 
-}  // namespace cohort
+}  // namespace cohort::launch

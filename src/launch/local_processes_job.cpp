@@ -10,7 +10,7 @@
 #include "launch/supervise.h"
 #include "network/identity.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 constexpr std::chrono::seconds kTimeToNotice{15};
@@ -69,7 +69,8 @@ std::vector<LocalProcess> local_job(const LocalJobRequest& request) {
   if (request.arguments.front() == "train" && value_in(request.arguments, kEngineFlag).empty()) {
     command.insert(command.end(), {std::string(kEngineFlag), "tcp"});
   }
-  const std::string job = request.job.empty() ? to_text(random_job_id()) : request.job;
+  const std::string job =
+      request.job.empty() ? network::to_text(network::random_job_id()) : request.job;
   const std::string port = std::to_string(free_ports(1).front());
   const std::string size = std::to_string(request.processes);
   std::vector<LocalProcess> all;
@@ -144,4 +145,4 @@ std::string quoted(const LocalProcess& process) {
   return quoted(process.environment) + " " + quoted(process.command);
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

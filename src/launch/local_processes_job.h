@@ -7,7 +7,7 @@
 
 #include "launch/local_processes.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 struct LocalJobRequest {
   int processes = 1;
@@ -42,4 +42,4 @@ int run_local_job(const std::vector<LocalProcess>& job, const LocalControl& cont
 // As a line for a shell.
 std::string quoted(const LocalProcess& process);
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -10,7 +10,7 @@
 #include "network/credentials.h"
 #include "network/identity.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 constexpr std::chrono::seconds kTimeToEnd{30};
@@ -157,7 +157,7 @@ LocalServersJob local_servers_job(const LocalServersRequest& request,
   const std::filesystem::path state =
       request.state_dir.empty() ? folder / "state" : request.state_dir;
   const std::string workers = std::to_string(request.workers);
-  LocalServersJob job{to_text(random_job_id()), {}};
+  LocalServersJob job{network::to_text(network::random_job_id()), {}};
   const std::string name = "COHORT_JOB=" + job.job;
   const std::vector<std::uint16_t> ports = free_ports(request.servers);
   std::string addresses;
@@ -196,8 +196,9 @@ LocalServersJob local_servers_job(const LocalServersRequest& request,
 int run_local_servers(const LocalServersRequest& request, const LocalControl& control) {
   const PrivateFolder folder(std::filesystem::temp_directory_path(), "cohort-job");
   const LocalServersJob job = local_servers_job(request, folder.path());
-  make_authority(folder.path() / "tls", job_id_of(job.job), request.servers, request.workers);
+  network::make_authority(folder.path() / "tls", network::job_id_of(job.job), request.servers,
+                          request.workers);
   return ServersJob(request, control).run(job.processes);
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -12,7 +12,7 @@
 #include "launch/local_processes.h"
 #include "launch/local_processes_job.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 struct LocalServersRequest {
   int servers = 1;
@@ -43,4 +43,4 @@ LocalServersJob local_servers_job(const LocalServersRequest& request,
 // the job was interrupted.
 int run_local_servers(const LocalServersRequest& request, const LocalControl& control);
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -4,19 +4,19 @@
 
 #include "collectives/shared_memory.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 class LoneJob final : public Job {
  public:
   explicit LoneJob(const JobShape& shape)
-      : shape_(shape), alone_(std::move(make_shared_memory_group(1).front())) {}
+      : shape_(shape), alone_(std::move(collectives::make_shared_memory_group(1).front())) {}
 
   JobShape shape() const override { return shape_; }
-  Collectives& between_processes() override { return *alone_; }
+  collectives::Collectives& between_processes() override { return *alone_; }
 
-  std::vector<Membership> join() override {
-    std::vector<Membership> members(1);
+  std::vector<collectives::Membership> join() override {
+    std::vector<collectives::Membership> members(1);
     members.front().rank = shape_.first_rank;
     members.front().size = shape_.size;
     members.front().host_size = shape_.host_size;
@@ -27,7 +27,7 @@ class LoneJob final : public Job {
 
  private:
   JobShape shape_;
-  std::unique_ptr<Collectives> alone_;
+  std::unique_ptr<collectives::Collectives> alone_;
 };
 
 }  // namespace
@@ -37,4 +37,4 @@ std::unique_ptr<Job> make_lone_job(Rank rank, int size, int host_size) {
       JobShape{.size = size, .first_rank = rank, .host_size = host_size});
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

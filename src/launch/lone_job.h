@@ -6,9 +6,9 @@
 
 #include "launch/job.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 // 0 <= rank < size; `host_size` of them share this host, as far as is known.
 std::unique_ptr<Job> make_lone_job(Rank rank, int size, int host_size = 1);
 
-}  // namespace cohort
+}  // namespace cohort::launch

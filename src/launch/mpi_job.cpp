@@ -19,7 +19,7 @@
 #include "launch/process_messages.h"
 #include "launch/process_ranks.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 void initialise(const JobOptions& options, bool& ours) {
@@ -36,7 +36,8 @@ void initialise(const JobOptions& options, bool& ours) {
                         " --`, or use --engine threads");
     }
     int provided = 0;
-    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+    collectives::check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided),
+                           "MPI_Init_thread");
     ours = true;
   }
   int provided = 0;
@@ -48,7 +49,7 @@ void initialise(const JobOptions& options, bool& ours) {
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   int size = 1;
-  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  collectives::check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   if (place && place->size != size && place->source != "torchrun") {
     throw ConfigError(
         place->source + " started " + std::to_string(place->size) + " processes, but MPI sees " +
@@ -61,8 +62,8 @@ void initialise(const JobOptions& options, bool& ours) {
 // All processes are there by then, so that the calls without deadline that follow end at once.
 void wait_for_start(Deadline deadline) {
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
-  if (!wait_for(request, deadline)) {
+  collectives::check_mpi(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
+  if (!collectives::wait_for(request, deadline)) {
     throw PeerError("not all processes of the job came within the time for its start");
   }
 }
@@ -71,10 +72,11 @@ void wait_for_start(Deadline deadline) {
 MPI_Comm host_communicator(int process, int processes_per_host) {
   MPI_Comm host = MPI_COMM_NULL;
   if (processes_per_host > 0) {
-    check_mpi(MPI_Comm_split(MPI_COMM_WORLD, process / processes_per_host, process, &host),
-              "MPI_Comm_split");
+    collectives::check_mpi(
+        MPI_Comm_split(MPI_COMM_WORLD, process / processes_per_host, process, &host),
+        "MPI_Comm_split");
   } else {
-    check_mpi(
+    collectives::check_mpi(
         MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, process, MPI_INFO_NULL, &host),
         "MPI_Comm_split_type");
   }
@@ -84,23 +86,24 @@ MPI_Comm host_communicator(int process, int processes_per_host) {
 
 ProcessPlan survey(const JobOptions& options, MPI_Comm host) {
   ProcessPlan layout;
-  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &layout.processes), "MPI_Comm_size");
-  check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &layout.process), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_rank(host, &layout.host_index), "MPI_Comm_rank");
+  collectives::check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &layout.processes), "MPI_Comm_size");
+  collectives::check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &layout.process), "MPI_Comm_rank");
+  collectives::check_mpi(MPI_Comm_rank(host, &layout.host_index), "MPI_Comm_rank");
   layout.local_size = ranks_per_process(options.workers, layout.processes);
 
   int leader = layout.process;
-  check_mpi(MPI_Bcast(&leader, 1, MPI_INT, 0, host), "MPI_Bcast");
+  collectives::check_mpi(MPI_Bcast(&leader, 1, MPI_INT, 0, host), "MPI_Bcast");
   std::vector<int> leaders(layout.processes);
-  check_mpi(MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, MPI_COMM_WORLD),
-            "MPI_Allgather");
+  collectives::check_mpi(
+      MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, MPI_COMM_WORLD),
+      "MPI_Allgather");
   char name[MPI_MAX_PROCESSOR_NAME] = "";
   int length = 0;
   MPI_Get_processor_name(name, &length);
   std::vector<char> names(layout.processes * sizeof name);
-  check_mpi(MPI_Allgather(name, sizeof name, MPI_CHAR, names.data(), sizeof name, MPI_CHAR,
-                          MPI_COMM_WORLD),
-            "MPI_Allgather");
+  collectives::check_mpi(MPI_Allgather(name, sizeof name, MPI_CHAR, names.data(), sizeof name,
+                                       MPI_CHAR, MPI_COMM_WORLD),
+                         "MPI_Allgather");
 
   // A leader is the lowest process of its host, so hosts come in the order of their leaders.
   layout.hosts.clear();
@@ -120,23 +123,24 @@ ProcessPlan survey(const JobOptions& options, MPI_Comm host) {
 }
 
 // Shares memory with the other processes of the host. The name goes round, or why there is none.
-std::shared_ptr<ProcessShared> share(const ProcessPlan& layout, const JobOptions& options,
-                                     MPI_Comm host, Deadline deadline) {
-  const ProcessGroup group = layout.host_group(options.silence);
-  std::shared_ptr<ProcessShared> shared;
+std::shared_ptr<collectives::ProcessShared> share(const ProcessPlan& layout,
+                                                  const JobOptions& options, MPI_Comm host,
+                                                  Deadline deadline) {
+  const collectives::ProcessGroup group = layout.host_group(options.silence);
+  std::shared_ptr<collectives::ProcessShared> shared;
   char message[1024] = "";
   if (layout.leads()) {
     try {
-      shared = ProcessShared::create(group, 0);
+      shared = collectives::ProcessShared::create(group, 0);
       std::snprintf(message, sizeof message, "%s", shared->name().c_str());
     } catch (const RunError& error) {
       std::snprintf(message, sizeof message, "!%s", error.what());
     }
   }
-  check_mpi(MPI_Bcast(message, sizeof message, MPI_CHAR, 0, host), "MPI_Bcast");
+  collectives::check_mpi(MPI_Bcast(message, sizeof message, MPI_CHAR, 0, host), "MPI_Bcast");
   message[sizeof message - 1] = '\0';
   if (message[0] == '!') throw RunError(message + 1);
-  if (!shared) shared = ProcessShared::open(message, group, layout.host_index);
+  if (!shared) shared = collectives::ProcessShared::open(message, group, layout.host_index);
   shared->wait_for_all(deadline);
   return shared;
 }
@@ -148,7 +152,7 @@ class MpiJob final : public Job {
     const Deadline deadline = deadline_in(options.start_timeout);
     wait_for_start(deadline);
     int process = 0;
-    check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &process), "MPI_Comm_rank");
+    collectives::check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &process), "MPI_Comm_rank");
     const MPI_Comm host = host_communicator(process, processes_per_host);
     layout_ = survey(options, host);
     if (layout_.neighbours().size() > 1) shared_ = share(layout_, options, host, deadline);
@@ -156,10 +160,10 @@ class MpiJob final : public Job {
     if (layout_.hosts.size() > 1) connect_hosts(deadline);
     main_ = note_failures(between(kMain), failed_);
     if (options.messages && layout_.processes > 1) {
-      MpiTransportOptions between_processes;
+      collectives::MpiTransportOptions between_processes;
       between_processes.names = process_names(layout_);
       between_processes.silence = options.silence;
-      messages_ = make_mpi_transport(MPI_COMM_WORLD, between_processes, deadline);
+      messages_ = collectives::make_mpi_transport(MPI_COMM_WORLD, between_processes, deadline);
     }
   }
   MpiJob(const MpiJob&) = delete;
@@ -180,10 +184,10 @@ class MpiJob final : public Job {
   }
 
   JobShape shape() const override { return shape_of(layout_); }
-  Collectives& between_processes() override { return *main_; }
+  collectives::Collectives& between_processes() override { return *main_; }
 
-  std::vector<Membership> join() override {
-    std::vector<Membership> members = join_processes(
+  std::vector<collectives::Membership> join() override {
+    std::vector<collectives::Membership> members = join_processes(
         layout_, activities_, [this](GroupChannel channel) { return between(channel); }, failed_);
     if (options_.messages) give_messages(members, rank_messages(layout_, std::move(messages_)));
     return members;
@@ -194,11 +198,11 @@ class MpiJob final : public Job {
  private:
   void connect_hosts(Deadline deadline) {
     MPI_Comm leaders = MPI_COMM_NULL;
-    check_mpi(MPI_Comm_split(MPI_COMM_WORLD, layout_.leads() ? 0 : MPI_UNDEFINED, layout_.process,
-                             &leaders),
-              "MPI_Comm_split");
+    collectives::check_mpi(MPI_Comm_split(MPI_COMM_WORLD, layout_.leads() ? 0 : MPI_UNDEFINED,
+                                          layout_.process, &leaders),
+                           "MPI_Comm_split");
     if (!layout_.leads()) return;
-    MpiMembers members;
+    collectives::MpiMembers members;
     members.hosts = layout_.names;
     members.silence = options_.silence;
     for (const auto& host : layout_.hosts) {
@@ -221,31 +225,33 @@ class MpiJob final : public Job {
         return std::string();
       };
     }
-    link_ = MpiLink::create(leaders, std::move(members), deadline);
+    link_ = collectives::MpiLink::create(leaders, std::move(members), deadline);
     for (auto& channel : outside_) channel = link_->channel(deadline);
   }
 
   // One member a process.
-  std::unique_ptr<Collectives> between(GroupChannel channel) {
+  std::unique_ptr<collectives::Collectives> between(GroupChannel channel) {
     const bool one_a_host = std::all_of(layout_.hosts.begin(), layout_.hosts.end(),
                                         [](const auto& host) { return host.size() == 1; });
     if (layout_.hosts.size() > 1 && one_a_host) return std::move(outside_[channel]);
-    std::unique_ptr<Collectives> inside = shared_ ? shared_->channel(channel) : lone_group(layout_);
+    std::unique_ptr<collectives::Collectives> inside =
+        shared_ ? shared_->channel(channel) : lone_group(layout_);
     if (layout_.hosts.size() == 1) return inside;
-    return make_hierarchical(std::move(inside), std::move(outside_[channel]), layout_.hosts,
-                             layout_.process);
+    return collectives::make_hierarchical(std::move(inside), std::move(outside_[channel]),
+                                          layout_.hosts, layout_.process);
   }
 
   JobOptions options_;
   bool ours_ = false;  // MPI was initialised here
   ProcessPlan layout_;
   FailureFlag failed_ = std::make_shared<std::atomic<bool>>(false);
-  std::shared_ptr<ProcessShared> shared_;  // null where this process is alone on its host
-  std::vector<std::shared_ptr<Activity>> activities_;  // of the ranks that live here
-  std::shared_ptr<MpiLink> link_;                      // on leaders of several hosts
-  std::unique_ptr<Collectives> outside_[kChannels];    // the same; taken by between()
-  std::unique_ptr<Collectives> main_;
-  std::unique_ptr<Transport> messages_;  // between processes, until join() takes it
+  std::shared_ptr<collectives::ProcessShared>
+      shared_;  // null where this process is alone on its host
+  std::vector<std::shared_ptr<Activity>> activities_;             // of the ranks that live here
+  std::shared_ptr<collectives::MpiLink> link_;                    // on leaders of several hosts
+  std::unique_ptr<collectives::Collectives> outside_[kChannels];  // the same; taken by between()
+  std::unique_ptr<collectives::Collectives> main_;
+  std::unique_ptr<transport::Transport> messages_;  // between processes, until join() takes it
 };
 
 }  // namespace
@@ -257,9 +263,9 @@ std::unique_ptr<Job> make_mpi_job(const JobOptions& options, int processes_per_h
 std::unique_ptr<Job> make_mpi_job(const JobOptions& options) { return make_mpi_job(options, 0); }
 
 void plain_mpi_all_reduce(std::span<float> values) {
-  check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT,
-                          MPI_SUM, MPI_COMM_WORLD),
-            "MPI_Allreduce");
+  collectives::check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
+                                       MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD),
+                         "MPI_Allreduce");
 }
 
 void end_if_mpi_is_unfinished(int status) {
@@ -273,4 +279,4 @@ void end_if_mpi_is_unfinished(int status) {
   _exit(status);
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

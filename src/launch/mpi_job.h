@@ -10,7 +10,7 @@
 
 #include "launch/job.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 // options.workers: 0 for one rank a process, otherwise a multiple of the processes; rank =
 // process * (workers / processes) + thread. Initialises MPI unless that is done. Throws ConfigError
@@ -35,4 +35,4 @@ void plain_mpi_all_reduce(std::span<float> values);
 // process at once, without the exit handlers of the MPI library, which might wait.
 void end_if_mpi_is_unfinished(int status);
 
-}  // namespace cohort
+}  // namespace cohort::launch

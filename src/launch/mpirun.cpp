@@ -11,7 +11,7 @@
 #include "launch/environment.h"
 #include "launch/hosts_file.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 std::string find_program(const std::string& search_path, const std::string& name) {
@@ -179,4 +179,4 @@ std::string quoted(const std::vector<std::string>& arguments) {
   return line;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -7,7 +7,7 @@
 
 #include "launch/environment.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 struct LaunchRequest {
   int processes = 1;
@@ -48,4 +48,4 @@ LaunchCommand launch_command(const LaunchRequest& request, const LaunchHost& hos
 // For people to read and for a shell to repeat.
 std::string quoted(const std::vector<std::string>& arguments);
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -9,11 +9,11 @@
 #include "launch/process_ranks.h"
 #include "transport/in_process.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 int choose_size(int workers) {
-  const int gpus = count_gpus();
+  const int gpus = collectives::count_gpus();
   if (gpus == 0) {
     throw ConfigError(
         "--engine nccl needs an NVIDIA GPU and none can be used here; use --engine threads");
@@ -36,16 +36,17 @@ class NcclJob final : public Job {
         alone_(lone_group(plan_)) {}
 
   JobShape shape() const override { return shape_of(plan_); }
-  Collectives& between_processes() override { return *alone_; }
+  collectives::Collectives& between_processes() override { return *alone_; }
 
-  std::vector<Membership> join() override {
+  std::vector<collectives::Membership> join() override {
     const auto activities = activities_of(plan_, nullptr);
-    std::vector<Membership> members =
-        members_of(plan_, activities, make_shared_memory_group(plan_.size(), activities),
-                   make_nccl_group(make_shared_memory_group(plan_.size(), activities),
-                                   deadline_in(start_timeout_)));
-    for (Membership& member : members) member.gradients_on_device = true;
-    if (messages_) give_messages(members, make_in_process_group(plan_.size()));
+    std::vector<collectives::Membership> members = members_of(
+        plan_, activities, collectives::make_shared_memory_group(plan_.size(), activities),
+        collectives::make_nccl_group(
+            collectives::make_shared_memory_group(plan_.size(), activities),
+            deadline_in(start_timeout_)));
+    for (collectives::Membership& member : members) member.gradients_on_device = true;
+    if (messages_) give_messages(members, transport::make_in_process_group(plan_.size()));
     return members;
   }
 
@@ -55,7 +56,7 @@ class NcclJob final : public Job {
   ProcessPlan plan_;
   std::chrono::milliseconds start_timeout_;
   bool messages_;
-  std::unique_ptr<Collectives> alone_;
+  std::unique_ptr<collectives::Collectives> alone_;
 };
 
 }  // namespace
@@ -64,4 +65,4 @@ std::unique_ptr<Job> make_nccl_job(const JobOptions& options) {
   return std::make_unique<NcclJob>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

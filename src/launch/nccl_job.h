@@ -6,10 +6,10 @@
 
 #include "launch/job.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 // Rank r has GPU r; 0 workers: one for each GPU. Throws ConfigError when there is no GPU, or fewer
 // than workers.
 std::unique_ptr<Job> make_nccl_job(const JobOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::launch

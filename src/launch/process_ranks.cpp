@@ -5,13 +5,13 @@
 #include "collectives/shared_memory.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
-class Noted final : public Collectives {
+class Noted final : public collectives::Collectives {
  public:
-  Noted(std::unique_ptr<Collectives> inner, FailureFlag failed)
-      : Collectives(inner->rank(), inner->size()),
+  Noted(std::unique_ptr<collectives::Collectives> inner, FailureFlag failed)
+      : collectives::Collectives(inner->rank(), inner->size()),
         inner_(std::move(inner)),
         failed_(std::move(failed)) {}
 
@@ -46,29 +46,30 @@ class Noted final : public Collectives {
     }
   }
 
-  std::unique_ptr<Collectives> inner_;
+  std::unique_ptr<collectives::Collectives> inner_;
   FailureFlag failed_;
 };
 
 // One for each rank of this process.
-std::vector<std::unique_ptr<Collectives>> members(
+std::vector<std::unique_ptr<collectives::Collectives>> members(
     const ProcessPlan& plan, const std::vector<std::shared_ptr<Activity>>& activities,
-    const std::function<std::unique_ptr<Collectives>()>& between) {
-  std::vector<std::unique_ptr<Collectives>> all;
+    const std::function<std::unique_ptr<collectives::Collectives>()>& between) {
+  std::vector<std::unique_ptr<collectives::Collectives>> all;
   if (plan.local_size == 1) {
     all.push_back(between());
     return all;
   }
-  auto threads = make_shared_memory_group(plan.local_size,
-                                          MemberNames{plan.ranks_of(plan.process), activities});
+  auto threads = collectives::make_shared_memory_group(
+      plan.local_size, collectives::MemberNames{plan.ranks_of(plan.process), activities});
   if (plan.processes == 1) return threads;
-  GroupTable table;
+  collectives::GroupTable table;
   for (int process = 0; process < plan.processes; ++process) {
     table.push_back(plan.ranks_of(process));
   }
-  const std::shared_ptr<Collectives> outer = between();
+  const std::shared_ptr<collectives::Collectives> outer = between();
   for (int i = 0; i < plan.local_size; ++i) {
-    all.push_back(make_hierarchical(std::move(threads[i]), outer, table, plan.first_rank() + i));
+    all.push_back(
+        collectives::make_hierarchical(std::move(threads[i]), outer, table, plan.first_rank() + i));
   }
   return all;
 }
@@ -81,8 +82,8 @@ std::vector<Rank> ProcessPlan::ranks_of(int some_process) const {
   return ranks;
 }
 
-ProcessGroup ProcessPlan::host_group(std::chrono::milliseconds silence) const {
-  ProcessGroup group;
+collectives::ProcessGroup ProcessPlan::host_group(std::chrono::milliseconds silence) const {
+  collectives::ProcessGroup group;
   for (const int neighbour : neighbours()) group.ranks.push_back(ranks_of(neighbour));
   group.channels = kChannels;
   group.silence = silence;
@@ -108,17 +109,19 @@ int ranks_per_process(int workers, int processes) {
   return workers / processes;
 }
 
-std::unique_ptr<Collectives> lone_group(const ProcessPlan& plan) {
-  return std::move(make_shared_memory_group(1, MemberNames{{plan.first_rank()}, {}}).front());
+std::unique_ptr<collectives::Collectives> lone_group(const ProcessPlan& plan) {
+  return std::move(
+      collectives::make_shared_memory_group(1, collectives::MemberNames{{plan.first_rank()}, {}})
+          .front());
 }
 
-std::unique_ptr<Collectives> note_failures(std::unique_ptr<Collectives> collectives,
-                                           FailureFlag failed) {
+std::unique_ptr<collectives::Collectives> note_failures(
+    std::unique_ptr<collectives::Collectives> collectives, FailureFlag failed) {
   return std::make_unique<Noted>(std::move(collectives), std::move(failed));
 }
 
-std::vector<std::shared_ptr<Activity>> activities_of(const ProcessPlan& plan,
-                                                     const std::shared_ptr<ProcessShared>& shared) {
+std::vector<std::shared_ptr<Activity>> activities_of(
+    const ProcessPlan& plan, const std::shared_ptr<collectives::ProcessShared>& shared) {
   std::vector<std::shared_ptr<Activity>> activities;
   for (int i = 0; i < plan.local_size; ++i) {
     activities.push_back(shared ? shared->activity(plan.host_index, i)
@@ -127,13 +130,13 @@ std::vector<std::shared_ptr<Activity>> activities_of(const ProcessPlan& plan,
   return activities;
 }
 
-std::vector<Membership> members_of(const ProcessPlan& plan,
-                                   const std::vector<std::shared_ptr<Activity>>& activities,
-                                   std::vector<std::unique_ptr<Collectives>> control,
-                                   std::vector<std::unique_ptr<Collectives>> gradients) {
-  std::vector<Membership> all(plan.local_size);
+std::vector<collectives::Membership> members_of(
+    const ProcessPlan& plan, const std::vector<std::shared_ptr<Activity>>& activities,
+    std::vector<std::unique_ptr<collectives::Collectives>> control,
+    std::vector<std::unique_ptr<collectives::Collectives>> gradients) {
+  std::vector<collectives::Membership> all(plan.local_size);
   for (int i = 0; i < plan.local_size; ++i) {
-    Membership& member = all[i];
+    collectives::Membership& member = all[i];
     member.rank = plan.first_rank() + i;
     member.size = plan.size();
     member.host_rank = plan.host_index * plan.local_size + i;
@@ -145,9 +148,9 @@ std::vector<Membership> members_of(const ProcessPlan& plan,
   return all;
 }
 
-std::vector<Membership> join_processes(
+std::vector<collectives::Membership> join_processes(
     const ProcessPlan& plan, const std::vector<std::shared_ptr<Activity>>& activities,
-    const std::function<std::unique_ptr<Collectives>(GroupChannel)>& between,
+    const std::function<std::unique_ptr<collectives::Collectives>(GroupChannel)>& between,
     const FailureFlag& failed) {
   const auto noted = [&](GroupChannel channel) {
     auto all = members(plan, activities, [&] { return between(channel); });
@@ -158,4 +161,4 @@ std::vector<Membership> join_processes(
   return members_of(plan, activities, std::move(control), noted(kGradients));
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

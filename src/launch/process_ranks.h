@@ -16,7 +16,7 @@
 #include "core/activity.h"
 #include "launch/job.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 // The channels between processes.
 enum GroupChannel : int { kControl, kGradients, kMain, kChannels };
@@ -26,7 +26,7 @@ struct ProcessPlan {
   int processes = 1;
   int process = 0;
   int local_size = 1;                              // ranks a process
-  GroupTable hosts = {{0}};                        // by host: its processes
+  collectives::GroupTable hosts = {{0}};           // by host: its processes
   std::vector<std::string> names = {"this host"};  // by host
   int host = 0;                                    // this process's
   int host_index = 0;                              // of this process in it
@@ -39,7 +39,7 @@ struct ProcessPlan {
   const std::vector<Rank>& neighbours() const { return hosts[host]; }
 
   // What the processes of this host share.
-  ProcessGroup host_group(std::chrono::milliseconds silence) const;
+  collectives::ProcessGroup host_group(std::chrono::milliseconds silence) const;
 };
 
 JobShape shape_of(const ProcessPlan& plan);
@@ -52,29 +52,29 @@ int ranks_per_process(int workers, int processes);
 using FailureFlag = std::shared_ptr<std::atomic<bool>>;
 
 // Of a process that is alone.
-std::unique_ptr<Collectives> lone_group(const ProcessPlan& plan);
+std::unique_ptr<collectives::Collectives> lone_group(const ProcessPlan& plan);
 
 // The same collectives, noting in `failed` when an operation throws or the member leaves.
-std::unique_ptr<Collectives> note_failures(std::unique_ptr<Collectives> collectives,
-                                           FailureFlag failed);
+std::unique_ptr<collectives::Collectives> note_failures(
+    std::unique_ptr<collectives::Collectives> collectives, FailureFlag failed);
 
 // Where each rank of this process says what it does: in the memory that processes share, or, where
 // `shared` is null, in this process's own.
-std::vector<std::shared_ptr<Activity>> activities_of(const ProcessPlan& plan,
-                                                     const std::shared_ptr<ProcessShared>& shared);
+std::vector<std::shared_ptr<Activity>> activities_of(
+    const ProcessPlan& plan, const std::shared_ptr<collectives::ProcessShared>& shared);
 
 // One for each rank of this process, in order, with the rank's members of both channels.
-std::vector<Membership> members_of(const ProcessPlan& plan,
-                                   const std::vector<std::shared_ptr<Activity>>& activities,
-                                   std::vector<std::unique_ptr<Collectives>> control,
-                                   std::vector<std::unique_ptr<Collectives>> gradients);
+std::vector<collectives::Membership> members_of(
+    const ProcessPlan& plan, const std::vector<std::shared_ptr<Activity>>& activities,
+    std::vector<std::unique_ptr<collectives::Collectives>> control,
+    std::vector<std::unique_ptr<collectives::Collectives>> gradients);
 
 // The same, noting failures in `failed`. `between` makes this process's member of a channel,
 // and is called once for each of control and gradients, unless the process is alone and has several
 // ranks.
-std::vector<Membership> join_processes(
+std::vector<collectives::Membership> join_processes(
     const ProcessPlan& plan, const std::vector<std::shared_ptr<Activity>>& activities,
-    const std::function<std::unique_ptr<Collectives>(GroupChannel)>& between,
+    const std::function<std::unique_ptr<collectives::Collectives>(GroupChannel)>& between,
     const FailureFlag& failed);
 
-}  // namespace cohort
+}  // namespace cohort::launch

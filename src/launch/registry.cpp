@@ -8,7 +8,7 @@
 #include "launch/tcp_job.h"
 #include "launch/threads_job.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 const EngineRegistry& engines() {
   static const EngineRegistry registry(
@@ -51,4 +51,4 @@ void check_engine(const std::string& name) {
   engines().find(name);
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -10,12 +10,12 @@
 #include "core/error.h"
 #include "network/sockets.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 // What is wrong with a folder, or "".
 std::string folder_fault(const std::string& path) {
-  const Descriptor folder(
+  const network::Descriptor folder(
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (folder.get() < 0 || ::fstat(folder.get(), &status) != 0) {
@@ -43,4 +43,4 @@ std::string private_folder(const Variable& variable, const std::string& fallback
 
 std::string fallback_folder() { return "/tmp/cohort-" + std::to_string(::geteuid()); }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -17,7 +17,7 @@
 #include "launch/child_process.h"
 #include "network/sockets.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 // Reads what is there, up to 1 MiB. False at the end of the stream.
@@ -76,8 +76,8 @@ int supervise(const std::vector<std::string>& command, const Supervision& superv
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     throw RunError(std::string("cannot open a pipe: ") + std::strerror(errno));
   }
-  Descriptor reading(ends[0]);
-  Descriptor writing(ends[1]);
+  network::Descriptor reading(ends[0]);
+  network::Descriptor writing(ends[1]);
   ::fcntl(reading.get(), F_SETFL, O_NONBLOCK);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
@@ -111,4 +111,4 @@ int launch_status(int status, int stops) {
   return 1;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::launch {
 
 struct Supervision {
   std::function<void(std::string_view)> errors;  // gets what the child writes to its error stream
@@ -27,4 +27,4 @@ int supervise(const std::vector<std::string>& command, const Supervision& superv
 // was interrupted.
 int launch_status(int status, int stops);
 
-}  // namespace cohort
+}  // namespace cohort::launch

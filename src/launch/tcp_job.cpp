@@ -22,7 +22,7 @@
 #include "launch/tcp_job_hosts.h"
 #include "network/sockets.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 constexpr int kFirstChannelLane = 1;  // the meeting has the one before
@@ -37,7 +37,7 @@ constexpr std::chrono::milliseconds kTimeToRefuse{500};
 
 // What each process tells the others first.
 struct Introduction {
-  Address address;
+  network::Address address;
   std::string host;  // its identity
   std::string name;
 
@@ -56,7 +56,7 @@ Introduction introduction_from(const std::string& text, int process) {
   if (lines.size() != 3) {
     throw PeerError("process " + std::to_string(process) + " introduced itself badly");
   }
-  return {parse_address(lines[0]), lines[1], lines[2]};
+  return {network::parse_address(lines[0]), lines[1], lines[2]};
 }
 
 class TcpJob final : public Job {
@@ -83,7 +83,7 @@ class TcpJob final : public Job {
   ~TcpJob() override {
     try {
       if (!failed_->load() && !outlives_losses()) {
-        main_->barrier(deadline_in(std::min(kFarewellTime, options_.start_timeout)));
+        main_->barrier(deadline_in(std::min(collectives::kFarewellTime, options_.start_timeout)));
       }
     } catch (const std::exception&) {
       // The others have ended, or will find out: nothing here depends on them any more.
@@ -96,20 +96,22 @@ class TcpJob final : public Job {
     shape.outlives_losses = outlives_losses();
     return shape;
   }
-  Collectives& between_processes() override { return *main_; }
+  collectives::Collectives& between_processes() override { return *main_; }
 
-  std::vector<Membership> join() override {
-    std::vector<Membership> members = options_.returns ? member_who_is_back() : join_all();
+  std::vector<collectives::Membership> join() override {
+    std::vector<collectives::Membership> members =
+        options_.returns ? member_who_is_back() : join_all();
     // On one host collectives go through memory; then only messages take connections.
     const bool connected = plan_.hosts.size() > 1 || options_.messages;
     if (plan_.processes > 1 && connected) members.front().links = meter_;
     if (!options_.messages) return members;
     auto messages = rank_messages(plan_, std::move(messages_));
-    std::vector<Transport*> plain;  // what is said there is no part of the training
+    std::vector<transport::Transport*> plain;  // what is said there is no part of the training
     for (const auto& one : messages) plain.push_back(one.get());
     give_messages(members, std::move(messages));
     for (std::size_t i = 0; i < members.size() && outlives_losses(); ++i) {
-      auto elastic = std::make_unique<ElasticCollectives>(*plain[i], elastic_options(), came_to_);
+      auto elastic =
+          std::make_unique<collectives::ElasticCollectives>(*plain[i], elastic_options(), came_to_);
       members[i].elastic = elastic.get();
       members[i].control = std::move(elastic);
     }
@@ -119,8 +121,8 @@ class TcpJob final : public Job {
   void set_rejoin_info(const std::string& text) override { rejoin_info_ = text; }
   std::string rejoin_info() const override { return rejoin_info_; }
 
-  std::vector<Address> addresses() const override {
-    std::vector<Address> all;
+  std::vector<network::Address> addresses() const override {
+    std::vector<network::Address> all;
     for (int process = 0; process < static_cast<int>(all_.size()); ++process) {
       if (process != plan_.process) all.push_back(all_[process].address);
     }
@@ -147,14 +149,14 @@ class TcpJob final : public Job {
     }
   }
 
-  std::vector<Membership> join_all() {
+  std::vector<collectives::Membership> join_all() {
     return join_processes(
         plan_, activities_, [this](GroupChannel channel) { return between(channel); }, failed_);
   }
 
   // Its collectives other than the elastic one were lost with its predecessor.
-  std::vector<Membership> member_who_is_back() {
-    std::vector<Membership> members(1);
+  std::vector<collectives::Membership> member_who_is_back() {
+    std::vector<collectives::Membership> members(1);
     members[0].rank = plan_.process;
     members[0].size = plan_.processes;
     members[0].host_rank = plan_.host_index;
@@ -167,8 +169,8 @@ class TcpJob final : public Job {
   // One that can come back has one rank: a process that has several is not let in again.
   bool lets_back() const { return outlives_losses() && plan_.local_size == 1; }
 
-  ElasticOptions elastic_options() {
-    ElasticOptions elastic;
+  collectives::ElasticOptions elastic_options() {
+    collectives::ElasticOptions elastic;
     elastic.introduce = [this](Rank rank, const std::string& text) {
       return introduce(rank, text);
     };
@@ -176,7 +178,7 @@ class TcpJob final : public Job {
       all_[rank] = introduction_from(text, rank);
     };
     elastic.has_ended = [this](Rank rank) {
-      return nobody_listens_at(all_[rank / plan_.local_size].address, kTimeToRefuse);
+      return network::nobody_listens_at(all_[rank / plan_.local_size].address, kTimeToRefuse);
     };
     elastic.leads = [this] { lead(); };
     return elastic;
@@ -201,8 +203,9 @@ class TcpJob final : public Job {
                   node_->address().text());
   }
 
-  TcpNodeOptions node_options(const BootstrapPlan& where, const std::string& folder) const {
-    TcpNodeOptions own;
+  transport::TcpNodeOptions node_options(const BootstrapPlan& where,
+                                         const std::string& folder) const {
+    transport::TcpNodeOptions own;
     own.job = where.job;
     own.rank = where.process;
     own.size = where.processes;
@@ -227,21 +230,22 @@ class TcpJob final : public Job {
     }
     BootstrapPlan own = where;
     if (own.listen == own.meet) own.listen.port = 0;  // where another may be now
-    std::vector<Address> doors = options_.returns_to;
+    std::vector<network::Address> doors = options_.returns_to;
     doors.push_back(where.meet);
     const Deadline deadline =
         deadline_in(std::min<Clock::duration>(kTimeToReach, options_.start_timeout));
-    std::unique_ptr<TcpTransport> messages;
+    std::unique_ptr<transport::TcpTransport> messages;
     std::vector<bool> present;
     std::string text;
     std::vector<std::string> obstacles(doors.size());
     for (std::size_t at = 0; !messages; at = (at + 1) % doors.size()) {
       try {
-        node_ = std::make_unique<TcpNode>(node_options(own, folder));
+        node_ = std::make_unique<transport::TcpNode>(node_options(own, folder));
         auto found = connect_late(*node_, plan_);
         came_to_ = found->call_anyone(doors[at], std::min(deadline, deadline_in(kTimeAtADoor)));
         const Introduction self{node_->address(), host_identity(variable), host_name(variable)};
-        text = introduce_to(*found, *came_to_, self.text(), present, deadline_in(kTimeToBeTold));
+        text = collectives::introduce_to(*found, *came_to_, self.text(), present,
+                                         deadline_in(kTimeToBeTold));
         messages = std::move(found);
       } catch (const Error& error) {
         // Its predecessor may not have been missed yet, or another one may lead now.
@@ -283,8 +287,8 @@ class TcpJob final : public Job {
 
   void meet(const BootstrapPlan& where, const Variable& variable, const std::string& folder) {
     const Deadline deadline = deadline_in(options_.start_timeout);
-    auto own = std::make_unique<TcpNode>(node_options(where, folder));
-    TcpNode& node = *own;
+    auto own = std::make_unique<transport::TcpNode>(node_options(where, folder));
+    transport::TcpNode& node = *own;
     const std::string counts = std::to_string(plan_.processes) + " processes and " +
                                std::to_string(plan_.size()) + " workers" +
                                (options_.messages ? " that send each other messages" : "");
@@ -298,7 +302,7 @@ class TcpJob final : public Job {
     share(meeting, deadline);
     activities_ = activities_of(plan_, shared_);
     if (options_.messages) {
-      std::vector<Address> addresses;
+      std::vector<network::Address> addresses;
       for (const Introduction& one : all_) addresses.push_back(one.address);
       messages_ = connect_messages(node, plan_, addresses, lets_back(), deadline);
     }
@@ -332,12 +336,12 @@ class TcpJob final : public Job {
   // Shares memory with the other processes of the host, whose name goes round, or why there is
   // none.
   void share(Bootstrap& meeting, Deadline deadline) {
-    const ProcessGroup group = plan_.host_group(options_.silence);
+    const collectives::ProcessGroup group = plan_.host_group(options_.silence);
     const bool several = plan_.neighbours().size() > 1;
     std::string message;
     if (several && plan_.leads()) {
       try {
-        shared_ = ProcessShared::create(group, 0);
+        shared_ = collectives::ProcessShared::create(group, 0);
         message = shared_->name();
       } catch (const RunError& error) {
         message = std::string("!") + error.what();
@@ -347,12 +351,13 @@ class TcpJob final : public Job {
     if (!several) return;
     message = all[plan_.neighbours().front()];
     if (message.starts_with("!")) throw RunError(message.substr(1));
-    if (!shared_) shared_ = ProcessShared::open(message, group, plan_.host_index);
+    if (!shared_) shared_ = collectives::ProcessShared::open(message, group, plan_.host_index);
     shared_->wait_for_all(deadline);
   }
 
-  void connect_hosts(TcpNode& node, const std::vector<Introduction>& all, Deadline deadline) {
-    TcpLane lane;
+  void connect_hosts(transport::TcpNode& node, const std::vector<Introduction>& all,
+                     Deadline deadline) {
+    transport::TcpLane lane;
     TcpHosts hosts;
     for (std::size_t host = 0; host < plan_.hosts.size(); ++host) {
       const int leader = plan_.hosts[host].front();
@@ -362,7 +367,7 @@ class TcpJob final : public Job {
       for (const int process : plan_.hosts[host]) {
         for (const Rank rank : plan_.ranks_of(process)) ranks.push_back(rank);
       }
-      lane.names.push_back(list_of(ranks) + " on " + plan_.names[host]);
+      lane.names.push_back(collectives::list_of(ranks) + " on " + plan_.names[host]);
       if (static_cast<int>(host) == plan_.host) hosts.ranks = ranks;
     }
     hosts.names = lane.names;
@@ -372,7 +377,7 @@ class TcpJob final : public Job {
       }
     }
     if (shared_) hosts.host_failure = [shared = shared_] { return failure_of(*shared); };
-    std::array<std::unique_ptr<TcpTransport>, kChannels> lanes;
+    std::array<std::unique_ptr<transport::TcpTransport>, kChannels> lanes;
     for (int channel = 0; channel < kChannels; ++channel) {
       lane.number = kFirstChannelLane + channel;
       lanes[channel] = node.connect(lane, deadline);
@@ -380,7 +385,7 @@ class TcpJob final : public Job {
     links_ = std::make_shared<TcpHostLinks>(std::move(lanes), std::move(hosts));
   }
 
-  static std::string failure_of(const ProcessShared& shared) {
+  static std::string failure_of(const collectives::ProcessShared& shared) {
     for (int channel = 0; channel < kChannels; ++channel) {
       std::string failure = shared.failure(channel);
       if (!failure.empty()) return failure;
@@ -389,16 +394,17 @@ class TcpJob final : public Job {
   }
 
   // One member a process.
-  std::unique_ptr<Collectives> between(GroupChannel channel) {
+  std::unique_ptr<collectives::Collectives> between(GroupChannel channel) {
     if (options_.returns) return lone_group(plan_);
     const bool one_a_host = std::all_of(plan_.hosts.begin(), plan_.hosts.end(),
                                         [](const auto& host) { return host.size() == 1; });
     if (plan_.hosts.size() > 1 && one_a_host) return links_->channel(channel);
-    std::unique_ptr<Collectives> inside = shared_ ? shared_->channel(channel) : lone_group(plan_);
+    std::unique_ptr<collectives::Collectives> inside =
+        shared_ ? shared_->channel(channel) : lone_group(plan_);
     if (plan_.hosts.size() == 1) return inside;
-    std::shared_ptr<Collectives> outside;
+    std::shared_ptr<collectives::Collectives> outside;
     if (links_) outside = links_->channel(channel);
-    return make_hierarchical(std::move(inside), outside, plan_.hosts, plan_.process);
+    return collectives::make_hierarchical(std::move(inside), outside, plan_.hosts, plan_.process);
   }
 
   JobOptions options_;
@@ -406,17 +412,18 @@ class TcpJob final : public Job {
   ProcessPlan plan_;
   std::vector<Introduction> all_;  // by process
   std::string rejoin_info_;
-  Address meet_;
-  std::unique_ptr<TcpNode> node_;  // where processes may come back
-  std::optional<Rank> came_to_;    // of one that is back: who led then
-  bool at_meeting_point_ = false;  // others find this process, which leads, there
-  bool said_where_ = false;        // or elsewhere
+  network::Address meet_;
+  std::unique_ptr<transport::TcpNode> node_;  // where processes may come back
+  std::optional<Rank> came_to_;               // of one that is back: who led then
+  bool at_meeting_point_ = false;             // others find this process, which leads, there
+  bool said_where_ = false;                   // or elsewhere
   FailureFlag failed_ = std::make_shared<std::atomic<bool>>(false);
-  std::shared_ptr<ProcessShared> shared_;  // null where this process is alone on its host
+  std::shared_ptr<collectives::ProcessShared>
+      shared_;  // null where this process is alone on its host
   std::vector<std::shared_ptr<Activity>> activities_;  // of the ranks that live here
   std::shared_ptr<TcpHostLinks> links_;                // on leaders of several hosts
-  std::unique_ptr<Transport> messages_;                // between processes, until join() takes it
-  std::unique_ptr<Collectives> main_;
+  std::unique_ptr<transport::Transport> messages_;     // between processes, until join() takes it
+  std::unique_ptr<collectives::Collectives> main_;
 };
 
 }  // namespace
@@ -430,4 +437,4 @@ std::unique_ptr<Job> make_tcp_job(const JobOptions& options) {
   return make_tcp_job(options, own_variable, fallback_folder());
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -12,7 +12,7 @@
 #include "launch/environment.h"
 #include "launch/job.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 // options.workers: 0 for one rank a process, otherwise a multiple of the processes; rank =
 // process * (workers / processes) + thread. Throws ConfigError when no meeting point is known, when
@@ -28,4 +28,4 @@ std::unique_ptr<Job> make_tcp_job(const JobOptions& options);
 std::unique_ptr<Job> make_tcp_job(const JobOptions& options, const Variable& variable,
                                   const std::string& fallback_folder);
 
-}  // namespace cohort
+}  // namespace cohort::launch

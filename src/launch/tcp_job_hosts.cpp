@@ -9,11 +9,11 @@
 #include "collectives/over_transport.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
-constexpr Tag kStatus = 1;
-constexpr Tag kAlarm = 2;
+constexpr transport::Tag kStatus = 1;
+constexpr transport::Tag kAlarm = 2;
 constexpr std::size_t kMessageBytes = std::size_t{8} << 20;
 constexpr std::chrono::milliseconds kTellEvery{250};
 constexpr std::chrono::milliseconds kCheckHostsEvery{50};
@@ -25,10 +25,11 @@ Deadline soon() { return deadline_in(kAlarmTime); }
 }  // namespace
 
 // Counts operations, and says of a failed one who is to blame.
-class TcpHostChannel final : public Collectives {
+class TcpHostChannel final : public collectives::Collectives {
  public:
   TcpHostChannel(std::shared_ptr<TcpHostLinks> links, GroupChannel channel)
-      : Collectives(links->collectives_[channel]->rank(), links->collectives_[channel]->size()),
+      : collectives::Collectives(links->collectives_[channel]->rank(),
+                                 links->collectives_[channel]->size()),
         links_(std::move(links)),
         inner_(links_->collectives_[channel]),
         channel_(channel) {}
@@ -60,7 +61,7 @@ class TcpHostChannel final : public Collectives {
     watched("barrier", deadline, [&] { inner_->barrier(deadline); });
   }
   void leave(const std::string& reason) override {
-    links_->raise_alarm(farewell(links_->hosts_.names[rank()], reason));
+    links_->raise_alarm(collectives::farewell(links_->hosts_.names[rank()], reason));
   }
   Traffic traffic() const override { return inner_->traffic(); }
 
@@ -87,21 +88,21 @@ class TcpHostChannel final : public Collectives {
   }
 
   const std::shared_ptr<TcpHostLinks> links_;
-  const std::shared_ptr<Collectives> inner_;
+  const std::shared_ptr<collectives::Collectives> inner_;
   const GroupChannel channel_;
 };
 
-TcpHostLinks::TcpHostLinks(std::array<std::unique_ptr<TcpTransport>, kChannels> lanes,
+TcpHostLinks::TcpHostLinks(std::array<std::unique_ptr<transport::TcpTransport>, kChannels> lanes,
                            TcpHosts hosts)
     : hosts_(std::move(hosts)), heard_(hosts_.names.size()) {
   for (int channel = 0; channel < kChannels; ++channel) {
     lanes_[channel] = std::move(lanes[channel]);
-    collectives_[channel] = std::make_shared<OverTransport>(lanes_[channel]);
+    collectives_[channel] = std::make_shared<collectives::OverTransport>(lanes_[channel]);
   }
   watcher_ = std::thread([this] { watch(); });
 }
 
-std::unique_ptr<Collectives> TcpHostLinks::channel(GroupChannel channel) {
+std::unique_ptr<collectives::Collectives> TcpHostLinks::channel(GroupChannel channel) {
   return std::make_unique<TcpHostChannel>(shared_from_this(), channel);
 }
 
@@ -127,7 +128,7 @@ bool TcpHostLinks::fail(const std::string& reason) {
 
 void TcpHostLinks::raise_alarm(const std::string& reason) {
   if (!fail(reason)) return;
-  TcpTransport& lane = *lanes_[kMain];
+  transport::TcpTransport& lane = *lanes_[kMain];
   for (Rank to = 0; to < lane.size(); ++to) {
     if (to == lane.rank()) continue;
     try {
@@ -146,7 +147,7 @@ void TcpHostLinks::stop() {
 }
 
 void TcpHostLinks::watch() {
-  TcpTransport& lane = *lanes_[kMain];
+  transport::TcpTransport& lane = *lanes_[kMain];
   Clock::time_point tell_at = {};
   try {
     while (!ending_ && failure().empty()) {
@@ -184,7 +185,7 @@ std::string TcpHostLinks::own_activities() const {
 }
 
 void TcpHostLinks::tell() {
-  TcpTransport& lane = *lanes_[kMain];
+  transport::TcpTransport& lane = *lanes_[kMain];
   std::array<std::uint64_t, kChannels> begun{};
   for (int channel = 0; channel < kChannels; ++channel) begun[channel] = begun_[channel].load();
   const auto head = std::as_bytes(std::span(begun));
@@ -201,7 +202,7 @@ void TcpHostLinks::tell() {
   }
 }
 
-void TcpHostLinks::hear(const Message& message) {
+void TcpHostLinks::hear(const transport::Message& message) {
   Heard heard;
   if (message.payload.size() < sizeof heard.begun) return;
   std::memcpy(heard.begun.data(), message.payload.data(), sizeof heard.begun);
@@ -239,4 +240,4 @@ std::string TcpHostLinks::late(GroupChannel channel, std::uint64_t operation,
   return text;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -22,7 +22,7 @@
 #include "launch/process_ranks.h"
 #include "transport/tcp.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 struct TcpHosts {
   std::vector<std::string> names = {};  // by host: "ranks 2 and 3 on node5"
@@ -37,13 +37,14 @@ struct TcpHosts {
 class TcpHostLinks : public std::enable_shared_from_this<TcpHostLinks> {
  public:
   // One transport for each channel, each with one member a host.
-  TcpHostLinks(std::array<std::unique_ptr<TcpTransport>, kChannels> lanes, TcpHosts hosts);
+  TcpHostLinks(std::array<std::unique_ptr<transport::TcpTransport>, kChannels> lanes,
+               TcpHosts hosts);
   TcpHostLinks(const TcpHostLinks&) = delete;
   TcpHostLinks& operator=(const TcpHostLinks&) = delete;
   ~TcpHostLinks() { stop(); }
 
   // This host's member of a channel, made once each. Keeps this object alive.
-  std::unique_ptr<Collectives> channel(GroupChannel channel);
+  std::unique_ptr<collectives::Collectives> channel(GroupChannel channel);
 
   std::string failure() const;  // "" while all is well
 
@@ -64,15 +65,15 @@ class TcpHostLinks : public std::enable_shared_from_this<TcpHostLinks> {
   void await_failure(std::chrono::milliseconds at_most);
   void watch();
   void tell();
-  void hear(const Message& message);
+  void hear(const transport::Message& message);
   std::string own_activities() const;
   std::string losses() const;
   // Who was last heard of before it came to an operation.
   std::string late(GroupChannel channel, std::uint64_t operation, const std::string& what) const;
 
   const TcpHosts hosts_;
-  std::array<std::shared_ptr<TcpTransport>, kChannels> lanes_;
-  std::array<std::shared_ptr<Collectives>, kChannels> collectives_;
+  std::array<std::shared_ptr<transport::TcpTransport>, kChannels> lanes_;
+  std::array<std::shared_ptr<collectives::Collectives>, kChannels> collectives_;
   std::array<std::atomic<std::uint64_t>, kChannels> begun_{};
   mutable std::mutex mutex_;  // guards the next two
   std::string failure_;
@@ -83,4 +84,4 @@ class TcpHostLinks : public std::enable_shared_from_this<TcpHostLinks> {
   std::thread watcher_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

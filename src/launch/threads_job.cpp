@@ -9,7 +9,7 @@
 #include "launch/process_ranks.h"
 #include "transport/in_process.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 class ThreadsJob final : public Job {
@@ -21,21 +21,21 @@ class ThreadsJob final : public Job {
         alone_(lone_group(plan_)) {}
 
   JobShape shape() const override { return shape_of(plan_); }
-  Collectives& between_processes() override { return *alone_; }
+  collectives::Collectives& between_processes() override { return *alone_; }
 
-  std::vector<Membership> join() override {
+  std::vector<collectives::Membership> join() override {
     const auto activities = activities_of(plan_, nullptr);
-    auto gradients = make_shared_memory_group(plan_.size(), activities);
-    const bool on_gpu = shared_gpu_ && sum_on_gpu(gradients, *shared_gpu_);
-    std::vector<Membership> members =
-        members_of(plan_, activities, make_shared_memory_group(plan_.size(), activities),
-                   std::move(gradients));
-    const auto board = on_gpu ? make_message_board(plan_.size()) : nullptr;
-    for (Membership& member : members) {
+    auto gradients = collectives::make_shared_memory_group(plan_.size(), activities);
+    const bool on_gpu = shared_gpu_ && collectives::sum_on_gpu(gradients, *shared_gpu_);
+    std::vector<collectives::Membership> members = members_of(
+        plan_, activities, collectives::make_shared_memory_group(plan_.size(), activities),
+        std::move(gradients));
+    const auto board = on_gpu ? collectives::make_message_board(plan_.size()) : nullptr;
+    for (collectives::Membership& member : members) {
       member.gradients_on_device = on_gpu;
       member.board = board;
     }
-    if (messages_) give_messages(members, make_in_process_group(plan_.size()));
+    if (messages_) give_messages(members, transport::make_in_process_group(plan_.size()));
     return members;
   }
 
@@ -45,7 +45,7 @@ class ThreadsJob final : public Job {
   ProcessPlan plan_;
   bool messages_;
   std::optional<int> shared_gpu_;
-  std::unique_ptr<Collectives> alone_;
+  std::unique_ptr<collectives::Collectives> alone_;
 };
 
 }  // namespace
@@ -54,4 +54,4 @@ std::unique_ptr<Job> make_threads_job(const JobOptions& options) {
   return std::make_unique<ThreadsJob>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

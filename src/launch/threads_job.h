@@ -5,8 +5,8 @@
 
 #include "launch/job.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 std::unique_ptr<Job> make_threads_job(const JobOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::launch

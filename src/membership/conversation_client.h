@@ -10,16 +10,16 @@
 #include "membership/membership_client.h"
 #include "network/frame.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 class ConversationClient {
  public:
   virtual ~ConversationClient() = default;
 
   virtual void on_connected(Deadline now) = 0;
-  virtual std::optional<std::span<std::byte>> place_for(const FrameHeader& header) = 0;
+  virtual std::optional<std::span<std::byte>> place_for(const network::FrameHeader& header) = 0;
   // Throws PeerError when the server breaks the protocol: the owner then drops the connection.
-  virtual void on_frame(const FrameHeader& header, std::span<const std::byte> payload,
+  virtual void on_frame(const network::FrameHeader& header, std::span<const std::byte> payload,
                         Deadline now) = 0;
   virtual void on_lost(Deadline now) = 0;
   virtual const MembershipClient& membership() const = 0;  // whether it is joined, refused, left
@@ -27,4 +27,4 @@ class ConversationClient {
   virtual std::string waits_for() const = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::membership

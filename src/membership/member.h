@@ -11,7 +11,7 @@
 #include "core/clock.h"
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 using ConnectionId = std::uint64_t;
 
@@ -60,4 +60,4 @@ std::string ranks_text(const std::vector<Rank>& ranks);
 // "worker 1"
 std::string named(Rank worker);
 
-}  // namespace cohort
+}  // namespace cohort::membership

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 MembershipClient::MembershipClient(Conversation conversation, std::string server, std::string job,
                                    Send send)
@@ -18,9 +18,9 @@ void MembershipClient::broken(const std::string& what) const {
   throw PeerError(server_ + " " + what);
 }
 
-void MembershipClient::send(MemberFrame type, FrameHeader header,
+void MembershipClient::send(MemberFrame type, network::FrameHeader header,
                             std::span<const std::byte> payload) {
-  header.type = static_cast<FrameType>(type);
+  header.type = static_cast<network::FrameType>(type);
   header.length = static_cast<std::uint32_t>(payload.size());
   header.incarnation = incarnation_;
   send_(header, payload);
@@ -33,7 +33,7 @@ void MembershipClient::on_connected() {
 
 void MembershipClient::on_lost() { connected_ = joined_ = leave_sent_ = false; }
 
-void MembershipClient::ask(JoinKind kind, FrameHeader header) {
+void MembershipClient::ask(JoinKind kind, network::FrameHeader header) {
   if (!connected_ || refused_ || left_) return;
   header.place = before_;
   send(MemberFrame::kJoin, header,
@@ -46,7 +46,8 @@ void MembershipClient::start_over() {
   incarnation_ = before_ = lineage_ = 0;
 }
 
-void MembershipClient::on_joined(const FrameHeader& header, std::span<const std::byte> payload) {
+void MembershipClient::on_joined(const network::FrameHeader& header,
+                                 std::span<const std::byte> payload) {
   const std::uint64_t lineage = joined_lineage(payload);
   if (joined_) broken("answered a join twice");
   const bool other = incarnation_ != 0 && header.incarnation != incarnation_;
@@ -57,7 +58,7 @@ void MembershipClient::on_joined(const FrameHeader& header, std::span<const std:
   joined_ = true;
 }
 
-MembershipClient::Event MembershipClient::on_frame(const FrameHeader& header,
+MembershipClient::Event MembershipClient::on_frame(const network::FrameHeader& header,
                                                    std::span<const std::byte> payload) {
   const auto type = static_cast<MemberFrame>(header.type);
   if (type == MemberFrame::kRefused) {
@@ -82,9 +83,9 @@ MembershipClient::Event MembershipClient::on_frame(const FrameHeader& header,
 void MembershipClient::send_leave() {
   if (!leaving_ || leave_sent_) return;
   leave_sent_ = true;
-  FrameHeader header;
+  network::FrameHeader header;
   header.detail = static_cast<std::uint32_t>(*leaving_);
   send(MemberFrame::kLeave, header);
 }
 
-}  // namespace cohort
+}  // namespace cohort::membership

@@ -12,11 +12,12 @@
 
 #include "membership/messages.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 class MembershipClient {
  public:
-  using Send = std::function<void(const FrameHeader& header, std::span<const std::byte> payload)>;
+  using Send =
+      std::function<void(const network::FrameHeader& header, std::span<const std::byte> payload)>;
   enum class Event {
     kNothing,  // nothing that the owner has to know of
     kJoined,   // joined_rest() of the payload is the conversation's
@@ -30,9 +31,9 @@ class MembershipClient {
   void on_connected();
   void on_lost();
   // Asks to join, unless there is no use in that. `header`: what the conversation adds to it.
-  void ask(JoinKind kind = JoinKind::kAnew, FrameHeader header = {});
+  void ask(JoinKind kind = JoinKind::kAnew, network::FrameHeader header = {});
   // Throws PeerError when the server breaks the protocol.
-  Event on_frame(const FrameHeader& header, std::span<const std::byte> payload);
+  Event on_frame(const network::FrameHeader& header, std::span<const std::byte> payload);
   void start_over();  // as if it had never been a member, on this connection
 
   bool connected() const { return connected_; }
@@ -51,8 +52,8 @@ class MembershipClient {
   [[noreturn]] void broken(const std::string& what) const;  // throws PeerError
 
  private:
-  void send(MemberFrame type, FrameHeader header, std::span<const std::byte> payload = {});
-  void on_joined(const FrameHeader& header, std::span<const std::byte> payload);
+  void send(MemberFrame type, network::FrameHeader header, std::span<const std::byte> payload = {});
+  void on_joined(const network::FrameHeader& header, std::span<const std::byte> payload);
 
   const Conversation conversation_;
   const std::string server_;
@@ -70,4 +71,4 @@ class MembershipClient {
   bool left_ = false;
 };
 
-}  // namespace cohort
+}  // namespace cohort::membership

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace cohort {
+namespace cohort::membership {
 
 struct MembershipCounters {
   std::uint64_t fenced = 0;  // frames of old incarnations
@@ -11,4 +11,4 @@ struct MembershipCounters {
   std::uint64_t persist_failures = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::membership

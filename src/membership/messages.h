@@ -14,23 +14,25 @@
 #include "membership/member.h"
 #include "network/frame.h"
 
-namespace cohort {
+namespace cohort::membership {
 
-enum class MemberFrame : FrameType {
+enum class MemberFrame : network::FrameType {
   // Worker to server.
-  kJoin = kFirstFreeType,  // incarnation: the one held, 0 for none; place: the one held before it
-                           // was fenced; payload: JoinRequest. The rest is the conversation's
-  kLeave,                  // nothing more will come; detail: LeaveKind
+  kJoin = network::kFirstFreeType,  // incarnation: the one held, 0 for none; place: the one held
+                                    // before it
+  // was fenced; payload: JoinRequest. The rest is the conversation's
+  kLeave,  // nothing more will come; detail: LeaveKind
   // Server to worker.
-  kJoined = kFirstFreeType + 32,  // incarnation: the worker's from here on; payload: lineage u64,
-                                  // then the conversation's
-  kRefused,                       // payload: why, for people; there is no use in trying again
-  kFenced,                        // this incarnation has been evicted or replaced: join anew
-  kGoodbye,                       // answer to kLeave, once nothing of the worker is needed any more
+  kJoined = network::kFirstFreeType +
+            32,  // incarnation: the worker's from here on; payload: lineage u64,
+                 // then the conversation's
+  kRefused,      // payload: why, for people; there is no use in trying again
+  kFenced,       // this incarnation has been evicted or replaced: join anew
+  kGoodbye,      // answer to kLeave, once nothing of the worker is needed any more
 };
 // Free for a conversation, from here up to 32 more.
-inline constexpr FrameType kFirstWorkerType = kFirstFreeType + 2;
-inline constexpr FrameType kFirstServerType = kFirstFreeType + 36;
+inline constexpr network::FrameType kFirstWorkerType = network::kFirstFreeType + 2;
+inline constexpr network::FrameType kFirstServerType = network::kFirstFreeType + 36;
 
 enum class Conversation : std::uint32_t {
   kParameters = 1,  // with a parameter server
@@ -62,6 +64,6 @@ Bytes encode_joined(std::uint64_t lineage, std::span<const std::byte> rest);
 std::uint64_t joined_lineage(std::span<const std::byte> payload);            // throws PeerError
 std::span<const std::byte> joined_rest(std::span<const std::byte> payload);  // likewise
 
-LeaveKind decode_leave(Rank worker, const FrameHeader& header);  // throws PeerError
+LeaveKind decode_leave(Rank worker, const network::FrameHeader& header);  // throws PeerError
 
-}  // namespace cohort
+}  // namespace cohort::membership

@@ -7,7 +7,7 @@
 #include "core/random.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 using Presence = MemberRow::Presence;
 
@@ -107,14 +107,14 @@ void Roster::on_persisted(std::uint64_t snapshot) {
   }
 }
 
-MemberRow* Roster::peek(ConnectionId connection, const FrameHeader& header) const {
+MemberRow* Roster::peek(ConnectionId connection, const network::FrameHeader& header) const {
   const auto found = connections_.find(connection);
   if (found == connections_.end() || !found->second.joined) return nullptr;
   MemberRow* row = find(found->second.worker);
   return header.incarnation == row->incarnation ? row : nullptr;
 }
 
-MemberRow* Roster::sender(ConnectionId connection, const FrameHeader& header) {
+MemberRow* Roster::sender(ConnectionId connection, const network::FrameHeader& header) {
   const auto found = connections_.find(connection);
   if (found == connections_.end()) {
     ++counters_.fenced;
@@ -134,14 +134,14 @@ MemberRow* Roster::sender(ConnectionId connection, const FrameHeader& header) {
 
 void Roster::fence(ConnectionId connection, std::uint64_t incarnation) {
   ++counters_.fenced;
-  FrameHeader header{.type = static_cast<FrameType>(MemberFrame::kFenced)};
+  network::FrameHeader header{.type = static_cast<network::FrameType>(MemberFrame::kFenced)};
   header.incarnation = incarnation;
   owner_.send_frame(connection, header, {});
 }
 
 void Roster::send(const MemberRow& row, MemberFrame type) {
   if (!row.connection) return;
-  FrameHeader header{.type = static_cast<FrameType>(type)};
+  network::FrameHeader header{.type = static_cast<network::FrameType>(type)};
   header.incarnation = row.incarnation;
   owner_.send_frame(*row.connection, header, {});
 }
@@ -173,7 +173,7 @@ std::optional<std::pair<Rank, JoinRequest>> Roster::asked(ConnectionId connectio
 
 void Roster::refuse(ConnectionId connection, const std::string& why) {
   log(named(connections_.at(connection).worker) + " is refused: " + why);
-  FrameHeader header{.type = static_cast<FrameType>(MemberFrame::kRefused)};
+  network::FrameHeader header{.type = static_cast<network::FrameType>(MemberFrame::kRefused)};
   const std::string text = why.substr(0, kMaxReasonBytes);
   header.length = static_cast<std::uint32_t>(text.size());
   owner_.send_frame(connection, header, std::as_bytes(std::span(text)));
@@ -181,7 +181,8 @@ void Roster::refuse(ConnectionId connection, const std::string& why) {
 }
 
 // The connection is new, the worker is not.
-bool Roster::return_with(ConnectionId connection, MemberRow& row, const FrameHeader& header) {
+bool Roster::return_with(ConnectionId connection, MemberRow& row,
+                         const network::FrameHeader& header) {
   const bool gone = row.presence == Presence::kEvicted || row.presence == Presence::kNever;
   if (header.incarnation != row.incarnation || row.presence == Presence::kJoining ||
       (gone && !rules_.evicted_may_return)) {
@@ -202,7 +203,8 @@ bool Roster::return_with(ConnectionId connection, MemberRow& row, const FrameHea
   return true;
 }
 
-void Roster::join_anew(ConnectionId connection, MemberRow& row, const FrameHeader& header) {
+void Roster::join_anew(ConnectionId connection, MemberRow& row,
+                       const network::FrameHeader& header) {
   connections_.at(connection).before = header.place;
   hold_or_join(connection, row);
 }
@@ -352,4 +354,4 @@ std::string Roster::text(const std::vector<Rank>& slow) const {
   return text;
 }
 
-}  // namespace cohort
+}  // namespace cohort::membership

@@ -27,7 +27,7 @@
 #include "membership/messages.h"
 #include "membership/roster_owner.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 class Roster {
  public:
@@ -64,17 +64,17 @@ class Roster {
 
   // The member whose current incarnation sends this; null: none. The first has no effect, the
   // second counts and answers what is of another incarnation, and throws PeerError before a join.
-  MemberRow* peek(ConnectionId connection, const FrameHeader& header) const;
-  MemberRow* sender(ConnectionId connection, const FrameHeader& header);
+  MemberRow* peek(ConnectionId connection, const network::FrameHeader& header) const;
+  MemberRow* sender(ConnectionId connection, const network::FrameHeader& header);
 
   // A join has come: who asks and what for; nothing when there is nobody to answer. A worker that
   // is joined may ask to go back. Throws PeerError when it has asked already, or makes no sense.
   std::optional<std::pair<Rank, JoinRequest>> asked(ConnectionId connection,
                                                     std::span<const std::byte> payload);
   // With a job that is accepted. Anew: at once, when the place is free, or refused.
-  void join_anew(ConnectionId connection, MemberRow& row, const FrameHeader& header);
+  void join_anew(ConnectionId connection, MemberRow& row, const network::FrameHeader& header);
   // With the incarnation that it has; false: that one is over, and the worker was told so.
-  bool return_with(ConnectionId connection, MemberRow& row, const FrameHeader& header);
+  bool return_with(ConnectionId connection, MemberRow& row, const network::FrameHeader& header);
   void let_ask_again(ConnectionId connection) { connections_.at(connection).joined = false; }
   void refuse(ConnectionId connection, const std::string& why);
   void forget(ConnectionId connection, const std::string& reason);
@@ -139,4 +139,4 @@ class Roster {
 nlohmann::json to_json(const MemberRow& row);
 void read_row(const nlohmann::json& object, MemberRow& row);
 
-}  // namespace cohort
+}  // namespace cohort::membership

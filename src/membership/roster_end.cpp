@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "membership/roster.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 using nlohmann::json;
 using Presence = MemberRow::Presence;
@@ -122,4 +122,4 @@ void read_row(const json& object, MemberRow& row) {
   row.incarnation = object.at("incarnation").get<std::uint64_t>();
 }
 
-}  // namespace cohort
+}  // namespace cohort::membership

@@ -12,7 +12,7 @@
 #include "membership/messages.h"
 #include "network/frame.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 struct MembershipOptions {
   std::chrono::nanoseconds evict_after = std::chrono::milliseconds(2500);
@@ -43,7 +43,7 @@ struct MembershipRules {
 class RosterOwner {
  public:
   virtual ~RosterOwner() = default;
-  virtual void send_frame(ConnectionId to, const FrameHeader& header,
+  virtual void send_frame(ConnectionId to, const network::FrameHeader& header,
                           std::span<const std::byte> payload) = 0;
   // Closes after what was sent has gone out. The roster forgets the connection at once.
   virtual void close_connection(ConnectionId connection, const std::string& reason) = 0;
@@ -59,4 +59,4 @@ class RosterOwner {
   virtual void evicted(MemberRow& row) = 0;  // is what it is after incarnation_ends()
 };
 
-}  // namespace cohort
+}  // namespace cohort::membership

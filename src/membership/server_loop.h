@@ -20,7 +20,7 @@
 #include "network/listener.h"
 #include "network/server_links.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 template <class Machine, class Extra>
 class ServerLoop {
@@ -28,19 +28,21 @@ class ServerLoop {
   explicit ServerLoop(std::function<void(const std::string&)> log) : log_(std::move(log)) {}
 
   boost::asio::io_context& io() { return io_; }
-  ServerLinks<Machine, Extra>& links() { return links_; }
-  const ServerLinks<Machine, Extra>& links() const { return links_; }
-  const Listener& listener() const { return *listener_; }
+  network::ServerLinks<Machine, Extra>& links() { return links_; }
+  const network::ServerLinks<Machine, Extra>& links() const { return links_; }
+  const network::Listener& listener() const { return *listener_; }
   const std::string& reason() const { return reason_; }  // why it ended
 
   // Ranks from `workers` on are refused; 0: the first worker says how many there are.
-  void listen(Machine& machine, const ListenerOptions& options, int workers) {
+  void listen(Machine& machine, const network::ListenerOptions& options, int workers) {
     machine_ = &machine;
     links_.serve(machine);
-    listener_ = cohort::listen(
+    listener_ = network::listen(
         io_, options,
-        {[workers](const Greeting& hello) { return admit_worker(hello, workers); },
-         [this](std::unique_ptr<Link> link) { links_.accept(std::move(link)); }, log_});
+        {[workers](const network::Greeting& hello) {
+           return network::admit_worker(hello, workers);
+         },
+         [this](std::unique_ptr<network::Link> link) { links_.accept(std::move(link)); }, log_});
   }
 
   // Ticks from now on, until io() has been stopped: when the job is over, or when `stop` is true
@@ -106,14 +108,14 @@ class ServerLoop {
   boost::asio::io_context io_{1};
   boost::asio::steady_timer timer_{io_};
   Machine* machine_ = nullptr;
-  ServerLinks<Machine, Extra> links_{log_};
+  network::ServerLinks<Machine, Extra> links_{log_};
   std::function<void()> each_tick_;
   const std::atomic<bool>* stop_ = nullptr;
   std::chrono::nanoseconds time_to_leave_{};
   std::string reason_;
   std::optional<Clock::time_point> ending_;
   std::optional<Clock::time_point> stop_at_;  // at the latest
-  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<network::Listener> listener_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::membership

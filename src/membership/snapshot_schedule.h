@@ -9,7 +9,7 @@
 
 #include "core/clock.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 class SnapshotSchedule {
  public:
@@ -62,4 +62,4 @@ class SnapshotSchedule {
   std::optional<Deadline> retry_at_ = {};
 };
 
-}  // namespace cohort
+}  // namespace cohort::membership

@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "storage/json_differences.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 using nlohmann::json;
 
@@ -81,7 +81,7 @@ void SpecificationReader::require_all_read() const {
 
 json further_settings(const std::string& text) {
   if (text.empty()) return json::object();
-  json settings = parse_json(text, kMaxSpecificationDepth);
+  json settings = storage::parse_json(text, kMaxSpecificationDepth);
   if (!settings.is_object()) throw PeerError("a job's further settings are no JSON object");
   return settings;
 }
@@ -89,7 +89,9 @@ json further_settings(const std::string& text) {
 std::string differences_from_told(const std::string& told, const json& flat,
                                   const std::string& where) {
   if (told.empty()) return {};
-  return join(differences_from_told(parse_json(told, kMaxSpecificationDepth), flat, where), "; ");
+  return join(storage::differences_from_told(storage::parse_json(told, kMaxSpecificationDepth),
+                                             flat, where),
+              "; ");
 }
 
-}  // namespace cohort
+}  // namespace cohort::membership

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "storage/json.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 inline constexpr int kMaxSpecificationDepth = 4;
 
@@ -39,7 +39,7 @@ class SpecificationReader {
 template <class Read>
 auto read_specification(const std::string& text, const Read& read) {
   try {
-    return read(parse_json(text, kMaxSpecificationDepth));
+    return read(storage::parse_json(text, kMaxSpecificationDepth));
   } catch (const PeerError&) {
     throw;
   } catch (const Error& error) {
@@ -58,4 +58,4 @@ nlohmann::json further_settings(const std::string& text);
 std::string differences_from_told(const std::string& told, const nlohmann::json& flat,
                                   const std::string& where);
 
-}  // namespace cohort
+}  // namespace cohort::membership

@@ -6,10 +6,11 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 WorkerChannel::WorkerChannel(boost::asio::io_context& io, const WorkerOptions& options, Rank server,
-                             Address address, std::string name, std::function<void()> changed)
+                             network::Address address, std::string name,
+                             std::function<void()> changed)
     : io_(io),
       options_(options),
       server_(server),
@@ -20,22 +21,22 @@ WorkerChannel::WorkerChannel(boost::asio::io_context& io, const WorkerOptions& o
 WorkerChannel::~WorkerChannel() = default;
 
 void WorkerChannel::connect(Deadline deadline) {
-  connector_ = cohort::connect(
+  connector_ = network::connect(
       io_,
       {.address = address_,
-       .self = {options_.job, Role::kWorker, options_.worker},
-       .peer = {options_.job, Role::kServer, server_},
+       .self = {options_.job, network::Role::kWorker, options_.worker},
+       .peer = {options_.job, network::Role::kServer, server_},
        .credentials = options_.credentials,
        .links = options_.links,
        .runtime_folder = options_.runtime_folder,
        .shared_memory = options_.shared_memory,
        .returning = pause_.returning(),
        .first_pause = pause_.next(Clock::now())},
-      deadline, [this](std::unique_ptr<Link> link) { linked(std::move(link)); },
-      [this](const ConnectFailure& failure) { not_linked(failure); });
+      deadline, [this](std::unique_ptr<network::Link> link) { linked(std::move(link)); },
+      [this](const network::ConnectFailure& failure) { not_linked(failure); });
 }
 
-void WorkerChannel::linked(std::unique_ptr<Link> link) {
+void WorkerChannel::linked(std::unique_ptr<network::Link> link) {
   pause_.linked(Clock::now());
   link_ = std::move(link);
   link_->set_handler(*this);
@@ -43,9 +44,9 @@ void WorkerChannel::linked(std::unique_ptr<Link> link) {
   changed_();
 }
 
-void WorkerChannel::not_linked(const ConnectFailure& failure) {
+void WorkerChannel::not_linked(const network::ConnectFailure& failure) {
   const std::string text = worker_text() + ": " + failure.reason;
-  failure_ = failure.kind == ConnectFailure::Kind::kRefused
+  failure_ = failure.kind == network::ConnectFailure::Kind::kRefused
                  ? std::make_exception_ptr(ConfigError(text))
                  : std::make_exception_ptr(PeerError(text));
   changed_();
@@ -57,11 +58,12 @@ std::string WorkerChannel::text() const {
   return text + " (not connected" + (connector_ ? ": " + connector_->obstacle() : "") + ")";
 }
 
-std::optional<std::span<std::byte>> WorkerChannel::place_for(Link&, const FrameHeader& header) {
+std::optional<std::span<std::byte>> WorkerChannel::place_for(network::Link&,
+                                                             const network::FrameHeader& header) {
   return client_->place_for(header);
 }
 
-void WorkerChannel::frame_arrived(Link&, const FrameHeader& header,
+void WorkerChannel::frame_arrived(network::Link&, const network::FrameHeader& header,
                                   std::span<const std::byte> payload) {
   client_->on_frame(header, payload, Clock::now());
   const MembershipClient& member = client_->membership();
@@ -77,7 +79,7 @@ void WorkerChannel::frame_arrived(Link&, const FrameHeader& header,
   changed_();
 }
 
-void WorkerChannel::link_lost(Link&, const std::string& reason) {
+void WorkerChannel::link_lost(network::Link&, const std::string& reason) {
   client_->on_lost(Clock::now());
   if (client_->membership().left() || failure_) return;
   options_.note(name_ + " is gone (" + reason + "); trying again");
@@ -93,4 +95,4 @@ void WorkerChannel::link_lost(Link&, const std::string& reason) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::membership

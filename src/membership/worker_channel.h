@@ -18,27 +18,27 @@
 #include "network/link.h"
 #include "network/reconnect_pause.h"
 
-namespace cohort {
+namespace cohort::membership {
 
 // What a worker needs to know of itself to talk to any server.
 struct WorkerOptions {
-  JobId job = {};
+  network::JobId job = {};
   Rank worker = 0;
-  Credentials credentials = {};
+  network::Credentials credentials = {};
   std::string runtime_folder = {};  // network/connector.h
   bool shared_memory = true;
-  LinkOptions links = {};
+  network::LinkOptions links = {};
   std::chrono::nanoseconds patience = std::chrono::seconds(60);  // with a server that is gone
   std::function<void(const std::string&)> note = {};             // a line for people; any thread
   StopFlag stop = nullptr;  // ends every wait with an InterruptedError
 };
 
-class WorkerChannel : protected LinkHandler {
+class WorkerChannel : protected network::LinkHandler {
  public:
   // `options` outlive the channel. `name`: of the server, in messages. `changed` is called after
   // everything that may matter to somebody who waits.
   WorkerChannel(boost::asio::io_context& io, const WorkerOptions& options, Rank server,
-                Address address, std::string name, std::function<void()> changed);
+                network::Address address, std::string name, std::function<void()> changed);
 
   void connect(Deadline deadline);  // the first time; later by itself
   bool connecting() const { return connector_ != nullptr || link_ != nullptr; }
@@ -50,34 +50,35 @@ class WorkerChannel : protected LinkHandler {
  protected:
   ~WorkerChannel() override;
   void serve(ConversationClient& client) { client_ = &client; }  // before connect()
-  Link* link() const { return link_.get(); }
+  network::Link* link() const { return link_.get(); }
   // Before what was lent to it, or the client, goes.
   void drop_link() { link_.reset(); }
 
   // LinkHandler
-  std::optional<std::span<std::byte>> place_for(Link& link, const FrameHeader& header) override;
-  void frame_arrived(Link& link, const FrameHeader& header,
+  std::optional<std::span<std::byte>> place_for(network::Link& link,
+                                                const network::FrameHeader& header) override;
+  void frame_arrived(network::Link& link, const network::FrameHeader& header,
                      std::span<const std::byte> payload) override;
-  void link_lost(Link& link, const std::string& reason) override;
+  void link_lost(network::Link& link, const std::string& reason) override;
 
  private:
-  void linked(std::unique_ptr<Link> link);
-  void not_linked(const ConnectFailure& failure);
+  void linked(std::unique_ptr<network::Link> link);
+  void not_linked(const network::ConnectFailure& failure);
   std::string worker_text() const { return "worker " + std::to_string(options_.worker); }
 
   boost::asio::io_context& io_;
   const WorkerOptions& options_;
   const Rank server_;
-  const Address address_;
+  const network::Address address_;
   const std::string name_;
   std::function<void()> changed_;
   ConversationClient* client_ = nullptr;
   std::uint64_t rejoined_ = 0;  // as far as has been said
   std::exception_ptr failure_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // as long as this is
-  std::unique_ptr<Connector> connector_;
-  ReconnectPause pause_;
-  std::unique_ptr<Link> link_;
+  std::unique_ptr<network::Connector> connector_;
+  network::ReconnectPause pause_;
+  std::unique_ptr<network::Link> link_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::membership

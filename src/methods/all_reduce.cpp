@@ -10,7 +10,7 @@
 #include "methods/shared_settings.h"
 #include "methods/statistics.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 class AllReduce final : public UpdateMethod, public OverlappedExchange {
@@ -168,15 +168,15 @@ std::unique_ptr<UpdateMethod> make_all_reduce(const MethodOptions& options) {
 MethodTraits all_reduce_traits() {
   return {.settings = {
               {"bucket",
-               setting_group::kWorkers,
-               &RunConfig::bucket,
+               config::setting_group::kWorkers,
+               &config::RunConfig::bucket,
                "all-reduce: MiB of gradients sent at once; auto: measure and pick",
                0,
                0,
                {}},
               {"first-bucket",
-               setting_group::kWorkers,
-               &RunConfig::first_bucket,
+               config::setting_group::kWorkers,
+               &config::RunConfig::first_bucket,
                "all-reduce: MiB of the first, so that sending begins early",
                0.001,
                1e6,
@@ -186,4 +186,4 @@ MethodTraits all_reduce_traits() {
           }};
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

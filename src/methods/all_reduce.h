@@ -18,9 +18,9 @@
 
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 std::unique_ptr<UpdateMethod> make_all_reduce(const MethodOptions& options);
 MethodTraits all_reduce_traits();
 
-}  // namespace cohort
+}  // namespace cohort::methods

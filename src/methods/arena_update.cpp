@@ -7,7 +7,7 @@
 #include "methods/kernel_update.h"
 #include "optimizers/norm.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 // Large enough to hide the cost of waking a thread, small enough to share out evenly.
@@ -19,15 +19,15 @@ std::span<float> stretch(const at::Tensor& arena, std::int64_t begin, std::int64
 
 }  // namespace
 
-ArenaUpdate::ArenaUpdate(const std::string& optimizer, const OptimizerOptions& options,
+ArenaUpdate::ArenaUpdate(const std::string& optimizer, const optimizers::OptimizerOptions& options,
                          at::Device device)
-    : optimizer_(optimizers().make(optimizer, options)), options_(options) {
+    : optimizer_(optimizers::optimizers().make(optimizer, options)), options_(options) {
   if (device.is_cuda()) on_device_ = find_kernel_update(optimizer);
   if (!device.is_cpu() && on_device_ == nullptr) on_device_ = find_tensor_update(optimizer);
 }
 
 void ArenaUpdate::operator()(const Arenas& arenas, Range range,
-                             const UpdateScalars& scalars) const {
+                             const optimizers::UpdateScalars& scalars) const {
   if (on_device_ != nullptr) {
     const auto narrow = [&](const at::Tensor& arena) {
       return arena.narrow(0, range.begin, range.size);
@@ -39,9 +39,9 @@ void ArenaUpdate::operator()(const Arenas& arenas, Range range,
     return;
   }
   at::parallel_for(range.begin, range.end(), kChunk, [&](std::int64_t begin, std::int64_t end) {
-    UpdateBlock block{.parameters = stretch(arenas.parameters, begin, end - begin),
-                      .gradients = stretch(arenas.gradients, begin, end - begin),
-                      .slots = {}};
+    optimizers::UpdateBlock block{.parameters = stretch(arenas.parameters, begin, end - begin),
+                                  .gradients = stretch(arenas.gradients, begin, end - begin),
+                                  .slots = {}};
     for (std::size_t i = 0; i < arenas.slots.size(); ++i) {
       block.slots[i] = stretch(arenas.slots[i], begin, end - begin);
     }
@@ -58,7 +58,7 @@ double arena_norm(const at::Tensor& arena) {
     for (std::int64_t chunk = first; chunk < last; ++chunk) {
       const std::int64_t begin = chunk * kChunk;
       const std::int64_t size = std::min(kChunk, arena.numel() - begin);
-      sums[static_cast<std::size_t>(chunk)] = squared_norm(stretch(arena, begin, size));
+      sums[static_cast<std::size_t>(chunk)] = optimizers::squared_norm(stretch(arena, begin, size));
     }
   });
   double total = 0;
@@ -66,4 +66,4 @@ double arena_norm(const at::Tensor& arena) {
   return std::sqrt(total);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

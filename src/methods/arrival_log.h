@@ -13,7 +13,7 @@
 #include "core/clock.h"
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 // Times are seconds of the monotonic clock, which the processes of one host share.
 struct StepArrivals {
@@ -43,4 +43,4 @@ class ArrivalLog {
   std::vector<StepArrivals> steps_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-namespace cohort {
+namespace cohort::methods {
 
-Adaptation adapt_momentum(RunConfig& config, const IsGiven& is_given) {
+Adaptation adapt_momentum(config::RunConfig& config, const IsGiven& is_given) {
   if (is_given("momentum") || config.server_mode == "sync" || config.workers < 2) return {};
   // Nesterov's form is a choice of momentum, and needs some.
   if (config.optimizer != "sgd" || config.nesterov) return {};
@@ -25,4 +25,4 @@ Adaptation adapt_momentum(RunConfig& config, const IsGiven& is_given) {
           {"momentum"}};
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -9,10 +9,10 @@
 
 #include "methods/method_traits.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 // MethodTraits::adapt of parameter servers: lowers a momentum that nobody gave if updates are
 // asynchronous.
-Adaptation adapt_momentum(RunConfig& config, const IsGiven& is_given);
+Adaptation adapt_momentum(config::RunConfig& config, const IsGiven& is_given);
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 // A function that returns once the device has done what it was given up to now.
@@ -29,7 +29,7 @@ std::span<float> floats(const at::Tensor& values) {
 
 }  // namespace
 
-void sum_over_ranks(Collectives& collectives, bool on_device, const at::Tensor& values,
+void sum_over_ranks(collectives::Collectives& collectives, bool on_device, const at::Tensor& values,
                     Deadline deadline) {
   if (on_device) {
     // It sums on a stream of its own.
@@ -44,7 +44,7 @@ void sum_over_ranks(Collectives& collectives, bool on_device, const at::Tensor& 
   values.copy_(staged);
 }
 
-void broadcast_from(Collectives& collectives, Rank root, const at::Tensor& values,
+void broadcast_from(collectives::Collectives& collectives, Rank root, const at::Tensor& values,
                     Deadline deadline) {
   COHORT_CHECK(values.is_non_overlapping_and_dense(), "only dense tensors travel");
   const auto bytes = [](const at::Tensor& tensor) {
@@ -59,7 +59,7 @@ void broadcast_from(Collectives& collectives, Rank root, const at::Tensor& value
   values.copy_(staged);
 }
 
-BucketExchange::BucketExchange(Collectives& collectives, bool on_device,
+BucketExchange::BucketExchange(collectives::Collectives& collectives, bool on_device,
                                std::chrono::nanoseconds patience, ArrivalLog* arrivals)
     : collectives_(collectives),
       on_device_(on_device),
@@ -127,4 +127,4 @@ void BucketExchange::sum(const Work& work) {
   sum_over_ranks(collectives_, on_device_, work.values, deadline_in(patience_));
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

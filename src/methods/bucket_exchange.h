@@ -17,15 +17,15 @@
 #include "core/types.h"
 #include "methods/arrival_log.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 class BucketExchange {
  public:
   // `collectives` sums in main memory, or, with `on_device`, where the arena lies; `arena` is
   // copied through main memory where the two differ. Both outlive this object. `patience` is how
   // long one sum may wait for the other ranks. `arrivals` is told when each bucket is complete.
-  BucketExchange(Collectives& collectives, bool on_device, std::chrono::nanoseconds patience,
-                 ArrivalLog* arrivals = nullptr);
+  BucketExchange(collectives::Collectives& collectives, bool on_device,
+                 std::chrono::nanoseconds patience, ArrivalLog* arrivals = nullptr);
   ~BucketExchange();  // what is submitted but not begun is dropped
   BucketExchange(const BucketExchange&) = delete;
   BucketExchange& operator=(const BucketExchange&) = delete;
@@ -46,7 +46,7 @@ class BucketExchange {
   void run();
   void sum(const Work& work);
 
-  Collectives& collectives_;
+  collectives::Collectives& collectives_;
   bool on_device_;
   std::chrono::nanoseconds patience_;
   ArrivalLog* arrivals_;
@@ -61,11 +61,11 @@ class BucketExchange {
 };
 
 // Replaces the elements of a dense tensor on any device by their sum over all ranks.
-void sum_over_ranks(Collectives& collectives, bool on_device, const at::Tensor& values,
+void sum_over_ranks(collectives::Collectives& collectives, bool on_device, const at::Tensor& values,
                     Deadline deadline);
 
 // Replaces them by those of `root`.
-void broadcast_from(Collectives& collectives, Rank root, const at::Tensor& values,
+void broadcast_from(collectives::Collectives& collectives, Rank root, const at::Tensor& values,
                     Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cohort {
+namespace cohort::methods {
 
 BucketTuner::BucketTuner(std::int64_t arena_bytes) {
   for (const std::int64_t mebibytes : {1, 4, 25, 100, 400}) {
@@ -31,4 +31,4 @@ bool BucketTuner::step(double seconds) {
   return current_ != last;
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace cohort {
+namespace cohort::methods {
 
 class BucketTuner {
  public:
@@ -33,4 +33,4 @@ class BucketTuner {
   bool done_ = false;
 };
 
-}  // namespace cohort
+}  // namespace cohort::methods

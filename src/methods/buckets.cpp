@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 std::vector<Range> plan_buckets(std::span<const Range> segments, const BucketSizes& sizes) {
   std::vector<Range> buckets;
@@ -45,4 +45,4 @@ std::vector<int> completion_order(std::span<const Range> buckets, std::span<cons
   return order;
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

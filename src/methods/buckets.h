@@ -11,7 +11,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 struct BucketSizes {
   std::int64_t first_bytes = std::int64_t{1} << 20;
@@ -30,4 +30,4 @@ std::vector<int> completion_order(std::span<const Range> buckets, std::span<cons
 // The index of the bucket that `position` lies in.
 int bucket_at(std::span<const Range> buckets, std::int64_t position);
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -20,17 +20,18 @@
 #include "methods/shared_settings.h"
 #include "methods/statistics.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 struct SignSgdSettings {
   bool majority_vote = false;
 };
 
-const OwnSettings<SignSgdSettings>& sign_sgd_settings() {
-  static const OwnSettings<SignSgdSettings> table(
-      setting_group::kGossip, {{"majority-vote", &SignSgdSettings::majority_vote,
-                                "sign-sgd: the sign of the signs' sum instead of their mean"}});
+const config::OwnSettings<SignSgdSettings>& sign_sgd_settings() {
+  static const config::OwnSettings<SignSgdSettings> table(
+      config::setting_group::kGossip,
+      {{"majority-vote", &SignSgdSettings::majority_vote,
+        "sign-sgd: the sign of the signs' sum instead of their mean"}});
   return table;
 }
 
@@ -41,16 +42,16 @@ struct DgcSettings {
   std::vector<double> warmup_values = {0.75, 0.9375, 0.984375, 0.996, 0.999};
 };
 
-const OwnSettings<DgcSettings>& dgc_settings() {
-  static const OwnSettings<DgcSettings> table(
-      setting_group::kGossip,
+const config::OwnSettings<DgcSettings>& dgc_settings() {
+  static const config::OwnSettings<DgcSettings> table(
+      config::setting_group::kGossip,
       {{"mask-momentum", &DgcSettings::mask_momentum, "dgc: momentum of what was sent starts anew"},
        {"clip-tensor", &DgcSettings::clip_tensor,
-        "dgc: longest gradient of a tensor over all workers; 0: no limit", 0, kAnyNumber},
+        "dgc: longest gradient of a tensor over all workers; 0: no limit", 0, config::kAnyNumber},
        {"compress-warmup-epochs", &DgcSettings::warmup_epochs,
-        "dgc: epochs in which the ratio climbs by --compress-warmup-values", 0, kMaxCount},
+        "dgc: epochs in which the ratio climbs by --compress-warmup-values", 0, config::kMaxCount},
        {"compress-warmup-values", &DgcSettings::warmup_values,
-        "dgc: the ratios of the warm-up, those up to --compress-ratio", 0, kAnyNumber}});
+        "dgc: the ratios of the warm-up, those up to --compress-ratio", 0, config::kAnyNumber}});
   return table;
 }
 
@@ -58,31 +59,31 @@ struct PowerSgdSettings {
   std::int64_t rank = 4;
 };
 
-const OwnSettings<PowerSgdSettings>& power_sgd_settings() {
-  static const OwnSettings<PowerSgdSettings> table(
-      setting_group::kGossip,
+const config::OwnSettings<PowerSgdSettings>& power_sgd_settings() {
+  static const config::OwnSettings<PowerSgdSettings> table(
+      config::setting_group::kGossip,
       {{"power-rank", &PowerSgdSettings::rank, "power-sgd: rank of the factors", 1, 1024}});
   return table;
 }
 
-MethodTraits compressed_traits(std::vector<ConfigField> settings) {
+MethodTraits compressed_traits(std::vector<config::ConfigField> settings) {
   settings.push_back(average_every_field());
   settings.push_back(check_replicas_field());
   return {.own_state = true, .settings = std::move(settings)};
 }
 
-bool takes(const RunConfig& config, const char* setting) {
-  return compressors().find(config.compressor).traits.takes(setting);
+bool takes(const config::RunConfig& config, const char* setting) {
+  return compressors::compressors().find(config.compressor).traits.takes(setting);
 }
 
-bool is_sparse(const RunConfig& config) { return takes(config, "compress-ratio"); }
+bool is_sparse(const config::RunConfig& config) { return takes(config, "compress-ratio"); }
 
-void check_dgc(const RunConfig& config) {
+void check_dgc(const config::RunConfig& config) {
   const DgcSettings own = dgc_settings().read(config.own);
-  refuse_idle(own.warmup_epochs == 0 && own.warmup_values != DgcSettings{}.warmup_values,
-              "compress-warmup-values", "--compress-warmup-epochs");
-  refuse_idle(own.warmup_epochs > 0 && !is_sparse(config), "compress-warmup-epochs",
-              "--compressor top-k or random-k");
+  config::refuse_idle(own.warmup_epochs == 0 && own.warmup_values != DgcSettings{}.warmup_values,
+                      "compress-warmup-values", "--compress-warmup-epochs");
+  config::refuse_idle(own.warmup_epochs > 0 && !is_sparse(config), "compress-warmup-epochs",
+                      "--compressor top-k or random-k");
   if (!is_sparse(config) && !takes(config, "quantize-bits")) {
     throw ConfigError("--method dgc takes --compressor top-k, random-k or qsgd, not " +
                       config.compressor + "; for signs use --method ef-sign");
@@ -227,7 +228,8 @@ std::unique_ptr<UpdateMethod> make_sign_sgd(const MethodOptions& options) {
 
 std::unique_ptr<UpdateMethod> make_dgc(const MethodOptions& options) {
   const DgcSettings own = dgc_settings().read(options.own);
-  const PartTraits& compressor = compressors().find(options.gossip.compressor).traits;
+  const config::PartTraits& compressor =
+      compressors::compressors().find(options.gossip.compressor).traits;
   const bool forgets = compressor.takes("quantize-bits");
   return std::make_unique<Compressed>(
       options,
@@ -252,7 +254,7 @@ MethodTraits sign_sgd_traits() { return compressed_traits(sign_sgd_settings().fi
 MethodTraits power_sgd_traits() { return compressed_traits(power_sgd_settings().fields()); }
 
 MethodTraits dgc_traits() {
-  std::vector<ConfigField> settings = dgc_settings().fields();
+  std::vector<config::ConfigField> settings = dgc_settings().fields();
   settings.insert(settings.begin(), compressor_field());
   MethodTraits traits = compressed_traits(std::move(settings));
   traits.feeds_back = is_sparse;
@@ -260,4 +262,4 @@ MethodTraits dgc_traits() {
   return traits;
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -29,7 +29,7 @@
 
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 std::unique_ptr<UpdateMethod> make_ef_sign(const MethodOptions& options);
 std::unique_ptr<UpdateMethod> make_sign_sgd(const MethodOptions& options);
@@ -41,4 +41,4 @@ MethodTraits sign_sgd_traits();
 MethodTraits dgc_traits();
 MethodTraits power_sgd_traits();
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -6,7 +6,7 @@
 #include "methods/shared_settings.h"
 #include "methods/statistics.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 class DataParallel final : public UpdateMethod {
@@ -57,4 +57,4 @@ MethodTraits data_parallel_traits() {
           .settings = {check_replicas_field()}};
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

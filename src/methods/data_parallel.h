@@ -11,9 +11,9 @@
 
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 std::unique_ptr<UpdateMethod> make_data_parallel(const MethodOptions& options);
 MethodTraits data_parallel_traits();
 
-}  // namespace cohort
+}  // namespace cohort::methods

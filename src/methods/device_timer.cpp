@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace cohort {
+namespace cohort::methods {
 
 void DeviceTimer::end() {
   if (!begun_) return;
@@ -24,4 +24,4 @@ void DeviceTimer::add_oldest() {
   spans_.pop_front();
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -7,7 +7,7 @@
 
 #include "methods/device_work.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 class DeviceTimer {
  public:
@@ -33,4 +33,4 @@ class DeviceTimer {
   double seconds_ = 0;      // of those that have
 };
 
-}  // namespace cohort
+}  // namespace cohort::methods

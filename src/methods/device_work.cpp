@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 struct DeviceStream::State {
   explicit State(c10::DeviceIndex device) : guard(c10::cuda::getStreamFromPool(false, device)) {}
@@ -100,4 +100,4 @@ void DeviceGraph::record(at::Generator& generator, const std::function<void()>& 
 
 void DeviceGraph::replay() { state_->graph.replay(); }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -10,7 +10,7 @@
 
 #include "core/clock.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 // For as long as it lives, what the calling thread gives to `device` goes to a stream of its own,
 // beside that of other threads. Work that is recorded needs one.
@@ -80,4 +80,4 @@ class DeviceGraph {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -3,7 +3,7 @@
 #include "config/own_settings.h"
 #include "methods/local_rounds.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 constexpr Step kDilocoRound = 500;
@@ -13,8 +13,8 @@ struct DilocoSettings {
   double momentum = 0.9;
 };
 
-const OwnSettings<DilocoSettings>& settings() {
-  static const OwnSettings<DilocoSettings> table(
+const config::OwnSettings<DilocoSettings>& settings() {
+  static const config::OwnSettings<DilocoSettings> table(
       "DiLoCo", {{"outer-lr", &DilocoSettings::lr, "rate of the step that ends a round", 1e-6, 100},
                  {"outer-momentum", &DilocoSettings::momentum, "Nesterov momentum of that step", 0,
                   0.999999}});
@@ -22,7 +22,7 @@ const OwnSettings<DilocoSettings>& settings() {
 }
 
 // AdamW on the workers, unless something says that the user wants another optimizer.
-Adaptation choose_adamw(RunConfig& config, const IsGiven& is_given) {
+Adaptation choose_adamw(config::RunConfig& config, const IsGiven& is_given) {
   if (is_given("optimizer") || is_given("momentum") || is_given("nesterov")) return {};
   config.optimizer = "adamw";
   if (is_given("lr")) return {"workers take steps of adamw, as in DiLoCo", {"optimizer"}};
@@ -47,4 +47,4 @@ MethodTraits diloco_traits() {
   return traits;
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

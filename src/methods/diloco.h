@@ -10,9 +10,9 @@
 
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 std::unique_ptr<UpdateMethod> make_diloco(const MethodOptions& options);
 MethodTraits diloco_traits();
 
-}  // namespace cohort
+}  // namespace cohort::methods

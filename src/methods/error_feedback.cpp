@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 class ErrorFeedback final : public GroupCodec {
@@ -42,4 +42,4 @@ std::unique_ptr<GroupCodec> feed_errors_back(std::unique_ptr<GroupCodec> codec, 
   return std::make_unique<ErrorFeedback>(std::move(codec), numel);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -11,9 +11,9 @@
 
 #include "methods/group_codec.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 // `codec` with a memory around it, for vectors of `numel` values.
 std::unique_ptr<GroupCodec> feed_errors_back(std::unique_ptr<GroupCodec> codec, std::size_t numel);
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace cohort {
+namespace cohort::methods {
 
 FlatArena::FlatArena(const Replica& replica, const at::Tensor& arena, bool in_place)
     : replica_(replica), arena_(arena) {
@@ -44,4 +44,4 @@ void FlatArena::to_device() {
   arena_.copy_(staged_);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

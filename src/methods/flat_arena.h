@@ -11,7 +11,7 @@
 #include "core/types.h"
 #include "methods/replica.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 class FlatArena {
  public:
@@ -35,4 +35,4 @@ class FlatArena {
   std::span<float> values_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::methods

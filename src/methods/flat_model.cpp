@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 // Calls use(element of the arena, element of the flat vector, count) for each piece that is
@@ -63,4 +63,4 @@ void copy_model_from(std::span<const float> values, Replica& replica) {
   replica.refresh_copies();
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

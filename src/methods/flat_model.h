@@ -8,7 +8,7 @@
 
 #include "methods/replica.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 std::int64_t flat_size(const Replica& replica);
 
@@ -16,4 +16,4 @@ std::int64_t flat_size(const Replica& replica);
 void copy_model_to(std::span<float> values, const Replica& replica);
 void copy_model_from(std::span<const float> values, Replica& replica);
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -6,10 +6,10 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
-constexpr Tag kGossipTag = 0x676f;
+constexpr transport::Tag kGossipTag = 0x676f;
 constexpr std::chrono::milliseconds kLookAfter{200};  // whether those awaited are still there
 // Who has not been heard of for so long is asked to repeat himself, then again after twice as long:
 // late ones answer every question.
@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kAskAfter{10};
 
 }  // namespace
 
-GossipExchange::GossipExchange(GossipNode& node, Transport& transport,
+GossipExchange::GossipExchange(gossip::GossipNode& node, transport::Transport& transport,
                                GossipExchangeOptions options)
     : node_(node), transport_(transport), options_(std::move(options)) {
   thread_ = std::thread([this] { run(); });
@@ -98,7 +98,7 @@ void GossipExchange::run() {
 void GossipExchange::serve() {
   while (true) {
     auto message = transport_.receive_any(kGossipTag, deadline_in(kLookAfter));
-    std::vector<GossipNode::Outgoing> frames;
+    std::vector<gossip::GossipNode::Outgoing> frames;
     std::vector<std::string> notes;
     std::uint64_t taken = 0;
     {
@@ -145,8 +145,8 @@ void GossipExchange::look(std::vector<std::string>& notes) {
   ask_at_ = deadline_in(pause_);
 }
 
-void GossipExchange::send(const std::vector<GossipNode::Outgoing>& frames) {
-  for (const GossipNode::Outgoing& one : frames) {
+void GossipExchange::send(const std::vector<gossip::GossipNode::Outgoing>& frames) {
+  for (const gossip::GossipNode::Outgoing& one : frames) {
     try {
       // One that is back is not the one that this is for.
       if (const std::string why = transport_.gone(one.to); !why.empty())
@@ -155,7 +155,7 @@ void GossipExchange::send(const std::vector<GossipNode::Outgoing>& frames) {
     } catch (const PeerError& error) {
       if (!transport_.gone(transport_.rank()).empty()) throw;  // this rank is leaving
       std::vector<std::string> notes;
-      std::vector<GossipNode::Outgoing> more;
+      std::vector<gossip::GossipNode::Outgoing> more;
       {
         const std::lock_guard lock(mutex_);
         leave_out(one.to, error.what(), notes);
@@ -175,4 +175,4 @@ void GossipExchange::leave_out(Rank rank, const std::string& why, std::vector<st
                   std::to_string(rank) + ", whose weight it keeps: " + why);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -19,7 +19,7 @@
 #include "gossip/node.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 struct GossipExchangeOptions {
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a rank that is late
@@ -30,7 +30,8 @@ struct GossipExchangeOptions {
 class GossipExchange {
  public:
   // Both outlive it, and the node has started.
-  GossipExchange(GossipNode& node, Transport& transport, GossipExchangeOptions options);
+  GossipExchange(gossip::GossipNode& node, transport::Transport& transport,
+                 GossipExchangeOptions options);
   ~GossipExchange();  // a round under way is given up
   GossipExchange(const GossipExchange&) = delete;
   GossipExchange& operator=(const GossipExchange&) = delete;
@@ -62,11 +63,11 @@ class GossipExchange {
   void serve();
   void wake();
   void look(std::vector<std::string>& notes);
-  void send(const std::vector<GossipNode::Outgoing>& frames);
+  void send(const std::vector<gossip::GossipNode::Outgoing>& frames);
   void leave_out(Rank rank, const std::string& why, std::vector<std::string>& notes);
 
-  GossipNode& node_;
-  Transport& transport_;
+  gossip::GossipNode& node_;
+  transport::Transport& transport_;
   GossipExchangeOptions options_;
 
   std::mutex mutex_;  // guards the node and all below
@@ -82,4 +83,4 @@ class GossipExchange {
   std::thread thread_;                // last: it uses all of the above
 };
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -14,7 +14,7 @@
 #include "methods/statistics.h"
 #include "transport/metered.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 class Gossip final : public UpdateMethod, public OverlappedExchange, public ElasticMethod {
@@ -28,11 +28,11 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
       require_same_model(replica, *options_.control, deadline());
       copy_from_first_rank(replica, *options_.control, deadline());
     }
-    const auto topology = make_topology(options_.gossip, options_.size);
+    const auto topology = gossip::make_topology(options_.gossip, options_.size);
     if (!topology->changes()) use_gpu(replica);
     parameters_.emplace(replica, replica.parameters(), gpu_ != nullptr);
-    node_ =
-        make_gossip_node(options_.gossip, options_.rank, topology, parameters_->tensors(), gpu_);
+    node_ = gossip::make_gossip_node(options_.gossip, options_.rank, topology,
+                                     parameters_->tensors(), gpu_);
     parameters_->from_device();
     node_->start(parameters_->values());
     overlaps_ = options_.gossip.overlap && !node_->algorithm().answers_before_gradient();
@@ -67,8 +67,8 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
 
   void visit_state(StateVisitor& visitor) override {
     if (!node_) return;
-    exchange_->between_rounds([&](GossipNode& node) {
-      for (const GossipAlgorithm::State& state : node.vectors()) visit(visitor, state);
+    exchange_->between_rounds([&](gossip::GossipNode& node) {
+      for (const gossip::GossipAlgorithm::State& state : node.vectors()) visit(visitor, state);
       for (auto [name, value] : node.numbers()) {
         const std::int64_t before = value;
         visitor.number("gossip." + name, value);
@@ -80,12 +80,12 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
   void welcome(Replica&, Rank rank) override {
     exchange_->lose(rank);  // it may have been back before it was missed
     end_round();
-    exchange_->between_rounds([&](GossipNode& node) { node.on_returned(rank); });
+    exchange_->between_rounds([&](gossip::GossipNode& node) { node.on_returned(rank); });
   }
 
   void enter(Replica&, Step step) override {
     parameters_->from_device();
-    exchange_->between_rounds([&](GossipNode& node) {
+    exchange_->between_rounds([&](gossip::GossipNode& node) {
       node.enter(static_cast<std::uint64_t>(step / every_), parameters_->values(), entry_);
     });
     exchange_->hear();
@@ -94,7 +94,7 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
   // What is believed of a rank lags behind it, alike on all: who began with the truth would be
   // drawn away by all the others.
   void visit_entry(StateVisitor& visitor) override {
-    exchange_->between_rounds([&](GossipNode& node) {
+    exchange_->between_rounds([&](gossip::GossipNode& node) {
       const auto own = node.own_estimate();
       entry_.assign(own.begin(), own.end());
     });
@@ -124,7 +124,7 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
   }
 
   // A checkpoint holds the same whatever memory the vectors are in.
-  void visit(StateVisitor& visitor, const GossipAlgorithm::State& state) {
+  void visit(StateVisitor& visitor, const gossip::GossipAlgorithm::State& state) {
     std::span<float> values = state.values;
     std::vector<float> here;
     if (gpu_) {
@@ -143,14 +143,14 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
   void check_gpu() {
     if (!gpu_) return;
     std::uint64_t round = 0;
-    exchange_->between_rounds([&](GossipNode&) { round = gpu_->first_infinite(); });
+    exchange_->between_rounds([&](gossip::GossipNode&) { round = gpu_->first_infinite(); });
     if (round != GpuVectors::kNever) diverged(static_cast<Step>(round) * every_);
   }
 
   [[noreturn]] void diverged(Step step) const {
     throw RunError("the parameters became infinite at step " + std::to_string(step) +
                    ": training diverged; lower --lr" +
-                   (compressors().find(options_.gossip.compressor).traits.exact
+                   (compressors::compressors().find(options_.gossip.compressor).traits.exact
                         ? std::string()
                         : ", lower --consensus-stepsize where the method has one, or send more: " +
                               std::string("--compressor ") + options_.gossip.compressor +
@@ -161,7 +161,7 @@ class Gossip final : public UpdateMethod, public OverlappedExchange, public Elas
   const Step every_;                 // steps between rounds
   std::shared_ptr<GpuVectors> gpu_;  // null: in main memory
   std::optional<FlatArena> parameters_;
-  std::unique_ptr<GossipNode> node_;
+  std::unique_ptr<gossip::GossipNode> node_;
   std::vector<float> entry_;  // the estimate of rank 0 that a newcomer begins with
   bool overlaps_ = false;
   bool under_way_ = false;
@@ -174,4 +174,4 @@ std::unique_ptr<UpdateMethod> make_gossip(const MethodOptions& options) {
   return std::make_unique<Gossip>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -14,7 +14,7 @@
 
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 std::unique_ptr<UpdateMethod> make_gossip(const MethodOptions& options);
 
@@ -24,4 +24,4 @@ MethodTraits dcd_traits();
 MethodTraits ecd_traits();
 MethodTraits deep_squeeze_traits();
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -2,7 +2,7 @@
 #include "methods/gossip_method.h"
 #include "methods/shared_settings.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 MethodTraits gossip_traits() {
@@ -11,23 +11,23 @@ MethodTraits gossip_traits() {
           .survives_losses = true,
           .settings = {
               {"topology",
-               setting_group::kGossip,
-               &RunConfig::topology,
+               config::setting_group::kGossip,
+               &config::RunConfig::topology,
                "who exchanges with whom; see `cohort list topologies`",
                0,
                0,
                {}},
               compressor_field(),
               {"overlap",
-               setting_group::kGossip,
-               &RunConfig::overlap,
+               config::setting_group::kGossip,
+               &config::RunConfig::overlap,
                "exchange while the next gradient is computed, where the method permits",
                0,
                0,
                {}},
               {"eval-workers",
-               setting_group::kRecord,
-               &RunConfig::eval_workers,
+               config::setting_group::kRecord,
+               &config::RunConfig::eval_workers,
                "gossip: test every worker's own model too, not only their average",
                0,
                0,
@@ -42,8 +42,8 @@ MethodTraits with_stepsize(MethodTraits::Stepsize stepsize) {
   traits.stepsize = stepsize;
   traits.settings.push_back(
       {"consensus-stepsize",
-       setting_group::kGossip,
-       &RunConfig::consensus_stepsize,
+       config::setting_group::kGossip,
+       &config::RunConfig::consensus_stepsize,
        "choco, deep-squeeze: gamma above 0 up to 1; auto: found by simulation",
        0,
        0,
@@ -59,8 +59,8 @@ MethodTraits choco_traits() {
   MethodTraits traits = with_stepsize(MethodTraits::Stepsize::kSimulated);
   traits.settings.push_back(
       {"estimates-start",
-       setting_group::kGossip,
-       &RunConfig::estimates_start,
+       config::setting_group::kGossip,
+       &config::RunConfig::estimates_start,
        "choco: what estimates begin with: the model that all begin with, or zero",
        0,
        0,
@@ -70,7 +70,7 @@ MethodTraits choco_traits() {
 
 MethodTraits dcd_traits() {
   MethodTraits traits = gossip_traits();
-  traits.feeds_back = [](const RunConfig&) { return false; };
+  traits.feeds_back = [](const config::RunConfig&) { return false; };
   return traits;
 }
 
@@ -80,4 +80,4 @@ MethodTraits deep_squeeze_traits() {
   return with_stepsize(MethodTraits::Stepsize::kOneUncompressed);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

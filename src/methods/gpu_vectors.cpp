@@ -17,7 +17,7 @@
 #include "gossip/frame.h"
 #include "kernels/vector_codec.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 using Handle = std::uint64_t;  // bytes
@@ -44,8 +44,9 @@ std::vector<Range> packed(const std::vector<Range>& tensors) {
 }
 
 // With what the kernels have to know of each.
-std::vector<kernels::CodedTensor> coded(kernels::Code code, const CompressorOptions& options,
-                                        const Compressor& compressor,
+std::vector<kernels::CodedTensor> coded(kernels::Code code,
+                                        const compressors::CompressorOptions& options,
+                                        const compressors::Compressor& compressor,
                                         const std::vector<Range>& tensors) {
   std::vector<kernels::CodedTensor> all;
   for (const Range& tensor : tensors) {
@@ -53,7 +54,8 @@ std::vector<kernels::CodedTensor> coded(kernels::Code code, const CompressorOpti
     one.place = tensor;
     if (code == kernels::Code::kTopK || code == kernels::Code::kRandomK) {
       const auto size = static_cast<std::size_t>(tensor.size);
-      one.kept = size == 0 ? 0 : static_cast<std::int64_t>(detail::kept(size, options.ratio));
+      one.kept =
+          size == 0 ? 0 : static_cast<std::int64_t>(compressors::detail::kept(size, options.ratio));
     }
     if (code == kernels::Code::kRandomK && !options.biased && one.kept > 0) {
       one.factor = static_cast<double>(tensor.size) / static_cast<double>(one.kept);
@@ -66,9 +68,9 @@ std::vector<kernels::CodedTensor> coded(kernels::Code code, const CompressorOpti
 
 class SharedGpuVectors final : public GpuVectors {
  public:
-  SharedGpuVectors(kernels::Code code, const CompressorOptions& options, const ModelCodec& codec,
-                   const std::vector<Range>& tensors, std::int64_t numel,
-                   std::shared_ptr<kernels::MessageBoard> board)
+  SharedGpuVectors(kernels::Code code, const compressors::CompressorOptions& options,
+                   const compressors::ModelCodec& codec, const std::vector<Range>& tensors,
+                   std::int64_t numel, std::shared_ptr<kernels::MessageBoard> board)
       : counted_(codec.max_encoded_bytes()),
         numel_(static_cast<std::size_t>(numel)),
         seed_(options.seed),
@@ -173,7 +175,7 @@ class SharedGpuVectors final : public GpuVectors {
   }
 
   // The elements that random-k sends: drawn as in main memory, where it is quick.
-  void draw(MessageKey key) {
+  void draw(compressors::MessageKey key) {
     auto place = codec_.drawn(key.sequence).begin();
     for (const Range& tensor : tensors_) {
       for (const std::uint32_t i : random_k_->indices(static_cast<std::size_t>(tensor.size), key)) {
@@ -217,7 +219,7 @@ class SharedGpuVectors final : public GpuVectors {
   const std::shared_ptr<kernels::MessageBoard> board_;
   CUstream_st* const stream_;
   kernels::VectorCodec codec_;
-  std::optional<RandomK> random_k_;
+  std::optional<compressors::RandomK> random_k_;
   std::deque<kernels::GpuMemory> all_;
   std::deque<std::function<void()>> waiting_;  // what other threads asked for
   kernels::GpuEvent given_;                    // follows all that the stream was given
@@ -225,23 +227,23 @@ class SharedGpuVectors final : public GpuVectors {
 
 }  // namespace
 
-std::shared_ptr<GpuVectors> make_gpu_vectors(const GossipSettings& settings,
+std::shared_ptr<GpuVectors> make_gpu_vectors(const gossip::GossipSettings& settings,
                                              const std::vector<Range>& tensors, std::int64_t numel,
                                              const std::shared_ptr<kernels::MessageBoard>& board) {
   const auto code = find_code(settings.compressor);
   if (board == nullptr || !code) return nullptr;
-  const ModelCodec codec(compressors().make(settings.compressor, settings.compression),
-                         packed(tensors));
+  const compressors::ModelCodec codec(
+      compressors::compressors().make(settings.compressor, settings.compression), packed(tensors));
   return std::make_shared<SharedGpuVectors>(*code, settings.compression, codec, tensors, numel,
                                             board);
 }
 
 std::size_t counted_bytes(std::span<const std::byte> frame) {
-  if (frame.size() != kGossipHeaderBytes + sizeof(Handle)) return frame.size();
-  if (parse_gossip_header(frame).kind != GossipKind::kMessage) return frame.size();
+  if (frame.size() != gossip::kGossipHeaderBytes + sizeof(Handle)) return frame.size();
+  if (gossip::parse_gossip_header(frame).kind != gossip::GossipKind::kMessage) return frame.size();
   Handle handle = 0;
-  std::memcpy(&handle, frame.data() + kGossipHeaderBytes, sizeof handle);
-  return kGossipHeaderBytes + handle;
+  std::memcpy(&handle, frame.data() + gossip::kGossipHeaderBytes, sizeof handle);
+  return gossip::kGossipHeaderBytes + handle;
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

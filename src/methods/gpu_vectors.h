@@ -24,13 +24,13 @@
 #include "gossip/settings.h"
 #include "gossip/vectors.h"
 
-namespace cohort {
-
-namespace kernels {
+namespace cohort::kernels {
 class MessageBoard;
 }
 
-class GpuVectors : public GossipVectors {
+namespace cohort::methods {
+
+class GpuVectors : public gossip::GossipVectors {
  public:
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
@@ -41,11 +41,11 @@ class GpuVectors : public GossipVectors {
 
 // `tensors`: where they lie in the vectors of `numel` elements, whose memory is that of the calling
 // thread's GPU. Null where the compressor has no kernel, or without the kernels.
-std::shared_ptr<GpuVectors> make_gpu_vectors(const GossipSettings& settings,
+std::shared_ptr<GpuVectors> make_gpu_vectors(const gossip::GossipSettings& settings,
                                              const std::vector<Range>& tensors, std::int64_t numel,
                                              const std::shared_ptr<kernels::MessageBoard>& board);
 
 // The bytes that a frame of gossip counts: its length, but of a handle what it stands for.
 std::size_t counted_bytes(std::span<const std::byte> frame);
 
-}  // namespace cohort
+}  // namespace cohort::methods

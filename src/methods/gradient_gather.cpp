@@ -7,7 +7,7 @@
 
 #include "kernels/arena.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 constexpr std::uintptr_t kAlignment = 16;
@@ -47,4 +47,4 @@ void GradientGather::collect(const at::Tensor& arena) {
   parts_.clear();
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -8,7 +8,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 class GradientGather {
  public:
@@ -32,4 +32,4 @@ class GradientGather {
   std::vector<Part> parts_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -8,7 +8,7 @@
 #include "compressors/votes.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 class MeanCodec : public GroupCodec {
@@ -53,9 +53,10 @@ class MeanCodec : public GroupCodec {
 
   void use_ratio(double ratio) {
     if (codec_ && ratio == ratio_) return;
-    CompressorOptions compression = options_.gossip.compression;
+    compressors::CompressorOptions compression = options_.gossip.compression;
     compression.ratio = ratio;
-    codec_ = std::make_unique<ModelCodec>(compressors().make(compressor_, compression), tensors_);
+    codec_ = std::make_unique<compressors::ModelCodec>(
+        compressors::compressors().make(compressor_, compression), tensors_);
     ratio_ = ratio;
   }
 
@@ -63,7 +64,7 @@ class MeanCodec : public GroupCodec {
   std::vector<Range> tensors_;
   std::string compressor_;
   const SparsityWarmup warmup_;
-  std::unique_ptr<ModelCodec> codec_;
+  std::unique_ptr<compressors::ModelCodec> codec_;
   double ratio_ = -1;
   Bytes wire_;
 };
@@ -74,14 +75,14 @@ class VoteCodec final : public GroupCodec {
 
   void exchange(std::span<const float> move, const StepInfo& info, std::span<float> sent,
                 std::span<float> mean) override {
-    pack_votes(move, wire_);
+    compressors::pack_votes(move, wire_);
     std::fill(sent.begin(), sent.end(), 0.0F);
-    add_votes(wire_, sent);
+    compressors::add_votes(wire_, sent);
     const auto all = options_.gradients->all_gather(wire_, deadline_in(options_.patience));
     std::fill(mean.begin(), mean.end(), 0.0F);
     for (Rank rank = 0; rank < options_.size; ++rank) {
       try {
-        add_votes(all[static_cast<std::size_t>(rank)], mean);
+        compressors::add_votes(all[static_cast<std::size_t>(rank)], mean);
       } catch (const PeerError& error) {
         throw PeerError("rank " + std::to_string(rank) + ": " + error.what());
       }
@@ -114,4 +115,4 @@ std::unique_ptr<GroupCodec> make_vote_codec(const MethodOptions& options, bool m
   return std::make_unique<VoteCodec>(options, majority);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

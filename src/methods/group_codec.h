@@ -10,7 +10,7 @@
 #include "methods/state_visitor.h"
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 // Of dgc: the shares dropped climb to the final one.
 struct SparsityWarmup {
@@ -45,4 +45,4 @@ std::unique_ptr<GroupCodec> make_power_codec(const MethodOptions& options, std::
                                              const Replica& replica,
                                              const std::vector<Range>& tensors);
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -7,7 +7,7 @@
 #include "kernels/arena.h"
 #include "optimizers/adam.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 float* data_of(const std::vector<at::Tensor>& slots, std::size_t slot) {
@@ -27,8 +27,8 @@ CUstream_st* stream_of(const Arenas& arenas) {
   return c10::cuda::getCurrentCUDAStream(arenas.parameters.device().index()).stream();
 }
 
-void fused_sgd(const Arenas& arenas, const OptimizerOptions& options,
-               const UpdateScalars& scalars) {
+void fused_sgd(const Arenas& arenas, const optimizers::OptimizerOptions& options,
+               const optimizers::UpdateScalars& scalars) {
   kernels::sgd_step(vectors_of(arenas),
                     {.scale = static_cast<float>(scalars.gradient_scale),
                      .decay = static_cast<float>(scalars.weight_decay),
@@ -38,10 +38,10 @@ void fused_sgd(const Arenas& arenas, const OptimizerOptions& options,
                     stream_of(arenas));
 }
 
-template <Adam::Decay kDecay>
-void fused_adam(const Arenas& arenas, const OptimizerOptions& options,
-                const UpdateScalars& scalars) {
-  const AdamFactors f = adam_factors(options, kDecay, scalars);
+template <optimizers::Adam::Decay kDecay>
+void fused_adam(const Arenas& arenas, const optimizers::OptimizerOptions& options,
+                const optimizers::UpdateScalars& scalars) {
+  const optimizers::AdamFactors f = optimizers::adam_factors(options, kDecay, scalars);
   kernels::adam_step(vectors_of(arenas),
                      {f.scale, f.decay, f.keep, f.lost, f.beta1, f.beta2, f.step_size,
                       f.root_correction, f.epsilon},
@@ -53,12 +53,12 @@ void fused_adam(const Arenas& arenas, const OptimizerOptions& options,
 TensorUpdate find_kernel_update(const std::string& name) {
   const std::pair<const char*, TensorUpdate> twins[] = {
       {"sgd", fused_sgd},
-      {"adam", fused_adam<Adam::Decay::kInGradient>},
-      {"adamw", fused_adam<Adam::Decay::kDecoupled>}};
+      {"adam", fused_adam<optimizers::Adam::Decay::kInGradient>},
+      {"adamw", fused_adam<optimizers::Adam::Decay::kDecoupled>}};
   for (const auto& [known, update] : twins) {
     if (name == known) return update;
   }
   return nullptr;
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

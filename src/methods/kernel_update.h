@@ -5,9 +5,9 @@
 
 #include "methods/tensor_optimizer.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 // The twin of optimizer `name`; null where it has none, or without the kernels.
 TensorUpdate find_kernel_update(const std::string& name);
 
-}  // namespace cohort
+}  // namespace cohort::methods

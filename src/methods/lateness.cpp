@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 double median_without(const std::vector<double>& values, std::size_t excluded) {
@@ -52,4 +52,4 @@ std::vector<Lateness> find_late(std::span<const std::vector<StepArrivals>> ranks
   return late;
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -6,7 +6,7 @@
 
 #include "methods/arrival_log.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 // Of one rank, over the steps looked at.
 struct Lateness {
@@ -26,4 +26,4 @@ struct Lateness {
 std::vector<Lateness> find_late(std::span<const std::vector<StepArrivals>> ranks,
                                 std::span<const double> clock_offset = {});
 
-}  // namespace cohort
+}  // namespace cohort::methods

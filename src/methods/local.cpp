@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 void Local::update(Replica& replica, const StepInfo& info) { replica.apply_gradients(info.lr); }
 
@@ -16,4 +16,4 @@ std::unique_ptr<UpdateMethod> make_local(const MethodOptions& options) {
 
 MethodTraits local_traits() { return {.workers = MethodTraits::Workers::kOneAlone}; }
 
-}  // namespace cohort
+}  // namespace cohort::methods

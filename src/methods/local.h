@@ -6,7 +6,7 @@
 
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 class Local final : public UpdateMethod {
  public:
@@ -19,4 +19,4 @@ class Local final : public UpdateMethod {
 std::unique_ptr<UpdateMethod> make_local(const MethodOptions& options);
 MethodTraits local_traits();
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -10,7 +10,7 @@
 #include "methods/shared_settings.h"
 #include "methods/statistics.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 class LocalRounds final : public UpdateMethod {
@@ -78,10 +78,10 @@ std::unique_ptr<UpdateMethod> make_local_rounds(const MethodOptions& options,
   return std::make_unique<LocalRounds>(options, std::move(rounds));
 }
 
-MethodTraits local_rounds_traits(std::int64_t average_every, std::vector<ConfigField> own) {
+MethodTraits local_rounds_traits(std::int64_t average_every, std::vector<config::ConfigField> own) {
   own.push_back(average_every_field());
   own.push_back(check_replicas_field());
   return {.own_state = true, .average_every = average_every, .settings = std::move(own)};
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -19,7 +19,7 @@
 
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 struct OuterState {
   at::Tensor x;         // what all ranks went on from, and will
@@ -38,6 +38,6 @@ std::unique_ptr<UpdateMethod> make_local_rounds(const MethodOptions& options,
                                                 LocalRoundsOptions rounds);
 
 // Of such a method with settings of its own. `average_every`: as in its options.
-MethodTraits local_rounds_traits(std::int64_t average_every, std::vector<ConfigField> own);
+MethodTraits local_rounds_traits(std::int64_t average_every, std::vector<config::ConfigField> own);
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -9,7 +9,7 @@
 
 #include "config/run_config.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 // What a method chose itself of what the user left open.
 struct Adaptation {
@@ -42,15 +42,15 @@ struct MethodTraits {
   Stepsize stepsize = Stepsize::kNone;
   std::int64_t average_every = 1;  // steps between exchanges, where the user names none
   // Whether what a compressor leaves out is sent later: then it has to contract. Null: it is.
-  std::function<bool(const RunConfig&)> feeds_back = {};
+  std::function<bool(const config::RunConfig&)> feeds_back = {};
 
   // Flags, keys in files and help of what the method uses beyond the common settings. Several
   // methods may list the same one.
-  std::vector<ConfigField> settings = {};
+  std::vector<config::ConfigField> settings = {};
   // Chooses settings that nobody gave; `config.workers` is known. Null: all as by default.
-  std::function<Adaptation(RunConfig&, const IsGiven&)> adapt = {};
+  std::function<Adaptation(config::RunConfig&, const IsGiven&)> adapt = {};
   // Throws ConfigError for combinations that make no sense with the method. Null: all do.
-  std::function<void(const RunConfig&)> check = {};
+  std::function<void(const config::RunConfig&)> check = {};
 
   // All workers take every step together, so that they may be asked something between two steps.
   bool in_step() const { return servers == Servers::kNone; }
@@ -59,4 +59,4 @@ struct MethodTraits {
 // Throws ConfigError when there is no such method.
 const MethodTraits& traits_of(std::string_view method);
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -7,7 +7,7 @@
 #include "methods/gradient_gather.h"
 #include "methods/kernel_update.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 struct DeviceStream::State {};
 DeviceStream::DeviceStream(c10::Device) {}
@@ -44,8 +44,8 @@ GradientGather::GradientGather(at::Device) {}
 bool GradientGather::takes(const at::Tensor&, const at::Tensor&) const { return false; }
 void GradientGather::collect(const at::Tensor&) {}
 
-std::shared_ptr<GpuVectors> make_gpu_vectors(const GossipSettings&, const std::vector<Range>&,
-                                             std::int64_t,
+std::shared_ptr<GpuVectors> make_gpu_vectors(const gossip::GossipSettings&,
+                                             const std::vector<Range>&, std::int64_t,
                                              const std::shared_ptr<kernels::MessageBoard>&) {
   return nullptr;
 }
@@ -53,4 +53,4 @@ std::size_t counted_bytes(std::span<const std::byte> frame) { return frame.size(
 
 TensorUpdate find_kernel_update(const std::string&) { return nullptr; }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -12,7 +12,7 @@
 #include "core/random.h"
 #include "methods/group_codec.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 // Gram-Schmidt; a column that is nothing beside the others becomes zero.
@@ -165,4 +165,4 @@ std::unique_ptr<GroupCodec> make_power_codec(const MethodOptions& options, std::
   return std::make_unique<PowerCodec>(options, rank, replica, tensors);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -9,7 +9,7 @@
 #include "methods/swamp_method.h"
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 const MethodRegistry& methods() {
   static const MethodRegistry registry(
@@ -45,4 +45,4 @@ const MethodRegistry& methods() {
   return registry;
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

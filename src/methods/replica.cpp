@@ -13,7 +13,7 @@
 #include "core/aligned_vector.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 // cuDNN's kernels load 16 bytes at once; a cache line keeps neighbours apart as well. In main
@@ -70,7 +70,7 @@ class Replica::GradientHook final : public torch::autograd::FunctionPostHook {
   std::size_t index_;
 };
 
-Replica::Replica(Model& model, const ReplicaOptions& options)
+Replica::Replica(models::Model& model, const ReplicaOptions& options)
     : model_(model),
       options_(options),
       update_(options.optimizer, options.optimizer_options, options.device),
@@ -93,8 +93,8 @@ Replica::~Replica() {
   }
 }
 
-void Replica::place_parameters(Model& model, const ReplicaOptions& options) {
-  std::deque<Parameter>& all = model.store().parameters();
+void Replica::place_parameters(models::Model& model, const ReplicaOptions& options) {
+  std::deque<models::Parameter>& all = model.store().parameters();
   const std::int64_t alignment = alignment_on(options.device);
   std::int64_t offset = 0;
   for (auto parameter = all.rbegin(); parameter != all.rend(); ++parameter) {
@@ -105,7 +105,7 @@ void Replica::place_parameters(Model& model, const ReplicaOptions& options) {
                          strides_for(shape, options.channels_last)});
     owners_.push_back(&*parameter);
     const bool spared =
-        parameter->kind == ParameterKind::kNormalization && !options.decay_normalization;
+        parameter->kind == models::ParameterKind::kNormalization && !options.decay_normalization;
     const double decay = spared ? 0 : options.weight_decay;
     if (!decay_groups_.empty() && decay_groups_.back().weight_decay == decay) {
       decay_groups_.back().range.size = range.end() - decay_groups_.back().range.begin;
@@ -121,7 +121,8 @@ void Replica::place_parameters(Model& model, const ReplicaOptions& options) {
   }
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     view(parameters_, segments_[i]).copy_(owners_[i]->value);
-    const bool copied = copies_.defined() && segments_[i].kind != ParameterKind::kNormalization;
+    const bool copied =
+        copies_.defined() && segments_[i].kind != models::ParameterKind::kNormalization;
     owners_[i]->value =
         view(copied ? copies_ : parameters_, segments_[i]).detach().set_requires_grad(true);
     gradient_views_.push_back(view(gradients_, segments_[i]));
@@ -132,14 +133,14 @@ void Replica::place_parameters(Model& model, const ReplicaOptions& options) {
   refresh_copies();
 }
 
-void Replica::place_buffers(Model& model, const ReplicaOptions& options) {
+void Replica::place_buffers(models::Model& model, const ReplicaOptions& options) {
   std::int64_t size = 0;
-  for (const Buffer& buffer : model.store().buffers()) {
+  for (const models::Buffer& buffer : model.store().buffers()) {
     if (buffer.value.scalar_type() == at::kFloat) size += buffer.value.numel();
   }
   statistics_ = at::empty({size}, at::TensorOptions().dtype(at::kFloat).device(options.device));
   std::int64_t offset = 0;
-  for (Buffer& buffer : model.store().buffers()) {
+  for (models::Buffer& buffer : model.store().buffers()) {
     if (buffer.value.scalar_type() != at::kFloat) {
       buffer.value = buffer.value.to(options.device);
       continue;
@@ -173,7 +174,7 @@ void Replica::begin_step() {
   refresh_copies();
   std::fill(written_.begin(), written_.end(), 0);
   std::fill(told_.begin(), told_.end(), 0);
-  for (Parameter* owner : owners_) owner->accumulate = false;
+  for (models::Parameter* owner : owners_) owner->accumulate = false;
 }
 
 void Replica::begin_pass(bool last) {
@@ -229,7 +230,7 @@ double Replica::clipped(double scale) const {
 void Replica::apply_gradients(double lr, double scale) {
   const c10::NoGradGuard no_grad;
   updating_.begin();
-  UpdateScalars scalars{.lr = lr, .gradient_scale = clipped(scale), .step = updates_};
+  optimizers::UpdateScalars scalars{.lr = lr, .gradient_scale = clipped(scale), .step = updates_};
   for (const DecayGroup& group : decay_groups_) {
     scalars.weight_decay = group.weight_decay;
     update_({parameters_, gradients_, slots_, moves_}, group.range, scalars);
@@ -247,7 +248,7 @@ void Replica::visit_model(StateVisitor& visitor) {
   for (std::size_t i = segments_.size(); i-- > 0;) {
     visitor.tensor(segments_[i].name, view(parameters_, segments_[i]));
   }
-  for (Buffer& buffer : model_.store().buffers()) visitor.tensor(buffer.name, buffer.value);
+  for (models::Buffer& buffer : model_.store().buffers()) visitor.tensor(buffer.name, buffer.value);
 }
 
 void Replica::visit_state(StateVisitor& visitor) {
@@ -260,4 +261,4 @@ void Replica::visit_state(StateVisitor& visitor) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

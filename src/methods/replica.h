@@ -28,11 +28,11 @@
 #include "models/model.h"
 #include "optimizers/optimizer.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 struct ReplicaOptions {
   std::string optimizer = "sgd";
-  OptimizerOptions optimizer_options = {};
+  optimizers::OptimizerOptions optimizer_options = {};
   at::Device device = at::kCPU;
   bool channels_last = false;  // convolution weights are laid out with channels innermost
   // What the model computes in. Other than float32, its weights and biases are copies, but for
@@ -50,7 +50,7 @@ class Replica {
     std::string name;
     Range range;
     std::int64_t padding;  // unused elements after it, always zero; none in main memory
-    ParameterKind kind;
+    models::ParameterKind kind;
     std::vector<std::int64_t> shape;
     std::vector<std::int64_t> strides;  // of the view inside its range
   };
@@ -59,7 +59,7 @@ class Replica {
 
   // Moves the model's parameters and buffers to the device and into arenas. The model must outlive
   // the replica and must not be given another one.
-  Replica(Model& model, const ReplicaOptions& options);
+  Replica(models::Model& model, const ReplicaOptions& options);
   ~Replica();
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
@@ -119,19 +119,19 @@ class Replica {
     double weight_decay;
   };
 
-  void place_parameters(Model& model, const ReplicaOptions& options);
-  void place_buffers(Model& model, const ReplicaOptions& options);
+  void place_parameters(models::Model& model, const ReplicaOptions& options);
+  void place_buffers(models::Model& model, const ReplicaOptions& options);
   void watch_gradients();
   void gradient_arrived(std::size_t index);
   void tell(std::size_t index);
   at::Tensor view(const at::Tensor& arena, const Segment& segment) const;
   double clipped(double scale) const;
 
-  Model& model_;
+  models::Model& model_;
   ReplicaOptions options_;
   ArenaUpdate update_;
   std::vector<Segment> segments_;
-  std::vector<Parameter*> owners_;  // of the segments, in the same order
+  std::vector<models::Parameter*> owners_;  // of the segments, in the same order
   std::vector<DecayGroup> decay_groups_;
   at::Tensor parameters_;
   at::Tensor gradients_;
@@ -150,4 +150,4 @@ class Replica {
   DeviceTimer updating_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -8,7 +8,7 @@
 #include "methods/bucket_exchange.h"
 #include "methods/shared_settings.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 // Eight independent lanes, so that the multiplications overlap; each is FNV-1a over 8-byte words
@@ -38,7 +38,7 @@ std::uint64_t hash_text(const std::string& text, std::uint64_t seed) {
   return hash_bytes(reinterpret_cast<const std::byte*>(text.data()), text.size(), seed);
 }
 
-std::vector<std::vector<std::uint64_t>> gather(Collectives& collectives,
+std::vector<std::vector<std::uint64_t>> gather(collectives::Collectives& collectives,
                                                std::span<const std::uint64_t> own,
                                                Deadline deadline) {
   std::vector<std::vector<std::uint64_t>> all;
@@ -66,7 +66,7 @@ Rank odd_one_out(const std::vector<std::vector<std::uint64_t>>& all) {
 
 class Broadcaster final : public StateVisitor {
  public:
-  Broadcaster(Collectives& collectives, Deadline deadline)
+  Broadcaster(collectives::Collectives& collectives, Deadline deadline)
       : collectives_(collectives), deadline_(deadline) {}
   void tensor(const std::string&, const at::Tensor& value) override {
     broadcast_from(collectives_, 0, value, deadline_);
@@ -76,13 +76,13 @@ class Broadcaster final : public StateVisitor {
   }
 
  private:
-  Collectives& collectives_;
+  collectives::Collectives& collectives_;
   Deadline deadline_;
 };
 
 }  // namespace
 
-void compare_replicas(const Replica& replica, Collectives& collectives, Step step,
+void compare_replicas(const Replica& replica, collectives::Collectives& collectives, Step step,
                       Deadline deadline) {
   const at::Tensor values = replica.parameters().cpu();
   const auto* bytes = static_cast<const std::byte*>(values.data_ptr());
@@ -116,7 +116,8 @@ void compare_when_due(const Replica& replica, const MethodOptions& options, Step
   compare_replicas(replica, *options.control, step, deadline_in(options.patience));
 }
 
-void require_same_model(const Replica& replica, Collectives& collectives, Deadline deadline) {
+void require_same_model(const Replica& replica, collectives::Collectives& collectives,
+                        Deadline deadline) {
   std::uint64_t hash = 1;
   for (const Replica::Segment& segment : replica.segments()) {
     hash = hash_text(segment.name, hash);
@@ -133,10 +134,11 @@ void require_same_model(const Replica& replica, Collectives& collectives, Deadli
                     "the same version of the program");
 }
 
-void copy_from_first_rank(Replica& replica, Collectives& collectives, Deadline deadline) {
+void copy_from_first_rank(Replica& replica, collectives::Collectives& collectives,
+                          Deadline deadline) {
   Broadcaster broadcaster(collectives, deadline);
   replica.visit_model(broadcaster);
   replica.visit_state(broadcaster);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

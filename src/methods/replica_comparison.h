@@ -8,11 +8,11 @@
 #include "collectives/collectives.h"
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 // All ranks call it at the same step. Throws RunError naming the rank that is in the minority and
 // the first tensor that differs; on all ranks alike.
-void compare_replicas(const Replica& replica, Collectives& collectives, Step step,
+void compare_replicas(const Replica& replica, collectives::Collectives& collectives, Step step,
                       Deadline deadline);
 
 // The same where --check-replicas has it after this step.
@@ -20,9 +20,11 @@ void compare_when_due(const Replica& replica, const MethodOptions& options, Step
 
 // Names, shapes and places of all tensors: what replicas must share to exchange anything. Throws
 // ConfigError on all ranks when one has another model.
-void require_same_model(const Replica& replica, Collectives& collectives, Deadline deadline);
+void require_same_model(const Replica& replica, collectives::Collectives& collectives,
+                        Deadline deadline);
 
 // Gives every replica the parameters, buffers, optimizer state and counters of rank 0's.
-void copy_from_first_rank(Replica& replica, Collectives& collectives, Deadline deadline);
+void copy_from_first_rank(Replica& replica, collectives::Collectives& collectives,
+                          Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -14,22 +14,22 @@
 #include "server/layout.h"
 #include "swamp/swamp_spec.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 struct ServerAccess {
-  std::vector<Address> servers = {};
-  JobId job = {};
-  Credentials credentials = {};
+  std::vector<network::Address> servers = {};
+  network::JobId job = {};
+  network::Credentials credentials = {};
   std::string runtime_folder = {};  // network/connector.h
 
   // All of it but what follows from the model: sizes, decay, digest.
-  JobSpec spec = {};
+  server::JobSpec spec = {};
   std::int64_t updates_asked = 0;  // of the whole job, in all modes
-  Sharding sharding = Sharding::kSliced;
+  server::Sharding sharding = server::Sharding::kSliced;
   double weight_decay = 0;
   bool decay_normalization = true;
 
-  SwampSpec swamp = {};  // of --method swamp; likewise
+  swamp::SwampSpec swamp = {};  // of --method swamp; likewise
 
   std::size_t window_bytes = std::size_t{256} << 20;
   bool wait_for_others = true;  // worker 0 ends when all have: the model is then everybody's
@@ -37,4 +37,4 @@ struct ServerAccess {
   StopFlag stop = nullptr;                            // ends waits for servers
 };
 
-}  // namespace cohort
+}  // namespace cohort::methods

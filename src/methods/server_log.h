@@ -13,7 +13,7 @@
 #include "core/traffic.h"
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 class ServerLog {
  public:
@@ -66,4 +66,4 @@ class ServerLog {
   std::string missing_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::methods

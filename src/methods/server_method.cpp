@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "serving/parameter_client.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 // A worker whose gradients are refused so often in a row does no good.
@@ -57,13 +57,13 @@ class ServerMethod final : public UpdateMethod, public OverlappedExchange {
     const ServerAccess& access = *options_.servers;
     parameters_.emplace(replica.parameters());
     gradients_.emplace(replica.gradients());
-    ClientArenas arenas{parameters_->values(), gradients_->values(), {}};
+    serving::ClientArenas arenas{parameters_->values(), gradients_->values(), {}};
     for (const at::Tensor& slot : replica.slots()) {
       slots_.emplace_back(slot);
       arenas.slots.push_back(slots_.back().values());
     }
     copy(Direction::kFromDevice);
-    ParameterClientOptions client;
+    serving::ParameterClientOptions client;
     client.servers = access.servers;
     client.job = access.job;
     client.worker = options_.rank;
@@ -77,8 +77,8 @@ class ServerMethod final : public UpdateMethod, public OverlappedExchange {
     if (options_.server_log != nullptr) options_.server_log->set_meter(client.links.meter);
     client.stop = access.stop;
     const bool resumed = options_.server_log != nullptr && options_.server_log->resumed();
-    if (resumed) client.join = JoinKind::kCheckpoint;
-    client_ = std::make_unique<ParameterClient>(client, arenas);
+    if (resumed) client.join = membership::JoinKind::kCheckpoint;
+    client_ = std::make_unique<serving::ParameterClient>(client, arenas);
     const std::uint64_t steps = client_->start(progress_of(replica), deadline());
     if (options_.server_log != nullptr) {
       options_.server_log->set_first_step(static_cast<Step>(steps));
@@ -135,7 +135,7 @@ class ServerMethod final : public UpdateMethod, public OverlappedExchange {
     if (!client_) return;
     finish_step(replica);
     const bool complete = ending == Ending::kComplete && !taken_back_;
-    leave_ = complete ? LeaveKind::kDone : LeaveKind::kInterrupted;
+    leave_ = complete ? membership::LeaveKind::kDone : membership::LeaveKind::kInterrupted;
     // One that was interrupted stays in its rounds until it has saved and left: whoever waits for
     // the others lets them go on alone.
     if (!complete) return;
@@ -154,9 +154,9 @@ class ServerMethod final : public UpdateMethod, public OverlappedExchange {
   Deadline deadline() const { return deadline_in(options_.patience); }
 
   // What is behind the values that worker 0 brings.
-  ModelProgress progress_of(const Replica& replica) const {
-    const JobSpec& spec = options_.servers->spec;
-    ModelProgress behind;
+  server::ModelProgress progress_of(const Replica& replica) const {
+    const server::JobSpec& spec = options_.servers->spec;
+    server::ModelProgress behind;
     behind.version = static_cast<std::uint64_t>(replica.updates());
     if (options_.server_log != nullptr && options_.server_log->resumed()) {
       behind.pushes = *options_.server_log->resumed();
@@ -200,7 +200,7 @@ class ServerMethod final : public UpdateMethod, public OverlappedExchange {
 
   // The model is that of the servers: how much of the job is in it.
   void note_progress(Replica& replica) {
-    std::vector<ModelProgress> servers = client_->progress();
+    std::vector<server::ModelProgress> servers = client_->progress();
     if (out_of_reach_) {  // what they said last may be of another model
       const auto updates = static_cast<std::uint64_t>(replica.updates());
       if (servers.front().version != updates) servers.front() = {.version = updates};
@@ -209,7 +209,7 @@ class ServerMethod final : public UpdateMethod, public OverlappedExchange {
     if (options_.server_log == nullptr) return;
     options_.server_log->set_updates(servers.front().version);
     options_.server_log->set_pushes(servers.front().pushes);
-    if (!gives_result_ || leave_ != LeaveKind::kDone) return;
+    if (!gives_result_ || leave_ != membership::LeaveKind::kDone) return;
     const ServerAccess& access = *options_.servers;
     options_.server_log->set_missing(
         missing_updates(servers, static_cast<std::uint64_t>(access.updates_asked)));
@@ -234,11 +234,11 @@ class ServerMethod final : public UpdateMethod, public OverlappedExchange {
     if (!waiting_) return;
     options_.doing(Phase::kExchanging);
     waiting_ = false;
-    StepOutcome outcome;
+    serving::StepOutcome outcome;
     try {
       outcome = client_->wait(deadline());
       // A round has been made without this worker; a gradient that is an update of its own has not.
-      while (outcome.fenced > 0 && options_.servers->spec.mode != ServerMode::kSync) {
+      while (outcome.fenced > 0 && options_.servers->spec.mode != server::ServerMode::kSync) {
         client_->push_again();
         outcome = client_->wait(deadline());
       }
@@ -283,34 +283,35 @@ class ServerMethod final : public UpdateMethod, public OverlappedExchange {
   std::optional<HostVector> parameters_;
   std::optional<HostVector> gradients_;
   std::vector<HostVector> slots_;
-  std::vector<std::int64_t> ends_;        // of the segments with their padding
-  std::vector<bool> ready_;               // segments whose gradient is complete in this step
-  std::size_t next_ = 0;                  // the first that is not
-  bool pushing_ = false;                  // a push has begun in this step
-  bool waiting_ = false;                  // for the parameters after it
-  bool finished_ = false;                 // the servers have made the last update
-  bool interrupted_ = false;              // a wait of this method was ended by the user
-  bool taken_back_ = false;               // with the push that it was for
-  bool out_of_reach_ = false;             // servers that have not answered within the time left
-  int rejections_ = 0;                    // in a row
-  bool gives_result_ = false;             // the model at its end is that of the whole job
-  LeaveKind leave_ = LeaveKind::kFailed;  // unless it comes to finish()
-  std::unique_ptr<ParameterClient> client_;
+  std::vector<std::int64_t> ends_;  // of the segments with their padding
+  std::vector<bool> ready_;         // segments whose gradient is complete in this step
+  std::size_t next_ = 0;            // the first that is not
+  bool pushing_ = false;            // a push has begun in this step
+  bool waiting_ = false;            // for the parameters after it
+  bool finished_ = false;           // the servers have made the last update
+  bool interrupted_ = false;        // a wait of this method was ended by the user
+  bool taken_back_ = false;         // with the push that it was for
+  bool out_of_reach_ = false;       // servers that have not answered within the time left
+  int rejections_ = 0;              // in a row
+  bool gives_result_ = false;       // the model at its end is that of the whole job
+  membership::LeaveKind leave_ = membership::LeaveKind::kFailed;  // unless it comes to finish()
+  std::unique_ptr<serving::ParameterClient> client_;
 };
 
 }  // namespace
 
-std::vector<std::uint64_t> shares_of(std::uint64_t updates, ServerMode mode, int workers) {
+std::vector<std::uint64_t> shares_of(std::uint64_t updates, server::ServerMode mode, int workers) {
   const auto count = static_cast<std::uint64_t>(workers);
   std::vector<std::uint64_t> shares(count, updates);
-  if (mode == ServerMode::kSync) return shares;
+  if (mode == server::ServerMode::kSync) return shares;
   for (std::uint64_t worker = 0; worker < count; ++worker) {
     shares[worker] = (updates + count - 1 - worker) / count;
   }
   return shares;
 }
 
-std::string missing_updates(const std::vector<ModelProgress>& servers, std::uint64_t asked) {
+std::string missing_updates(const std::vector<server::ModelProgress>& servers,
+                            std::uint64_t asked) {
   std::vector<std::string> parts;
   for (std::size_t server = 0; server < servers.size(); ++server) {
     const std::uint64_t made = servers[server].version - servers[server].skipped;
@@ -328,19 +329,19 @@ std::string missing_updates(const std::vector<ModelProgress>& servers, std::uint
          " updates asked for but " + join(parts, ", ") + " (gradients: " + join(steps, ", ") + ")";
 }
 
-Layout server_layout(const Replica& replica, const ServerAccess& access) {
-  std::vector<ShardTensor> tensors;
+server::Layout server_layout(const Replica& replica, const ServerAccess& access) {
+  std::vector<server::ShardTensor> tensors;
   for (const Replica::Segment& segment : replica.segments()) {
     const bool spared =
-        segment.kind == ParameterKind::kNormalization && !access.decay_normalization;
+        segment.kind == models::ParameterKind::kNormalization && !access.decay_normalization;
     tensors.push_back(
         {segment.name, segment.shape, segment.range, spared ? 0.0 : access.weight_decay});
   }
-  return shard(tensors, static_cast<int>(access.servers.size()), access.sharding);
+  return server::shard(tensors, static_cast<int>(access.servers.size()), access.sharding);
 }
 
-std::vector<JobSpec> server_specs(const Replica& replica, const ServerAccess& access,
-                                  const Layout& layout) {
+std::vector<server::JobSpec> server_specs(const Replica& replica, const ServerAccess& access,
+                                          const server::Layout& layout) {
   std::string model;
   for (const Replica::Segment& segment : replica.segments()) {
     model += segment.name;
@@ -348,19 +349,19 @@ std::vector<JobSpec> server_specs(const Replica& replica, const ServerAccess& ac
     for (const std::int64_t stride : segment.strides) model += "," + std::to_string(stride);
     model += "\n";
   }
-  std::vector<JobSpec> specs;
+  std::vector<server::JobSpec> specs;
   for (int server = 0; server < static_cast<int>(layout.sizes.size()); ++server) {
-    JobSpec spec = access.spec;
+    server::JobSpec spec = access.spec;
     spec.servers = static_cast<int>(layout.sizes.size());
     spec.server = server;
     spec.size = layout.sizes[static_cast<std::size_t>(server)];
     std::string places = model;
-    const std::vector<Block> blocks = layout.of_server(server);
-    for (const Block& block : blocks) {
+    const std::vector<server::Block> blocks = layout.of_server(server);
+    for (const server::Block& block : blocks) {
       places += block.name + "@" + std::to_string(block.place) + "\n";
     }
-    spec.decay = decay_ranges(blocks);
-    spec.layout_digest = to_text(job_id_of(places));
+    spec.decay = server::decay_ranges(blocks);
+    spec.layout_digest = network::to_text(network::job_id_of(places));
     specs.push_back(std::move(spec));
   }
   return specs;
@@ -374,4 +375,4 @@ std::unique_ptr<UpdateMethod> make_server_method(const MethodOptions& options) {
   return std::make_unique<ServerMethod>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

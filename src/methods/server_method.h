@@ -17,21 +17,21 @@
 #include "methods/update_method.h"
 #include "server/shard_client.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 std::unique_ptr<UpdateMethod> make_server_method(const MethodOptions& options);
 MethodTraits server_traits();
 
 // What the servers of a replica's model are told, one for each; fills in what follows from it.
-std::vector<JobSpec> server_specs(const Replica& replica, const ServerAccess& access,
-                                  const Layout& layout);
-Layout server_layout(const Replica& replica, const ServerAccess& access);
+std::vector<server::JobSpec> server_specs(const Replica& replica, const ServerAccess& access,
+                                          const server::Layout& layout);
+server::Layout server_layout(const Replica& replica, const ServerAccess& access);
 
 // The gradients of each of `workers` behind a model of so many updates, where nobody has counted:
 // equal shares.
-std::vector<std::uint64_t> shares_of(std::uint64_t updates, ServerMode mode, int workers);
+std::vector<std::uint64_t> shares_of(std::uint64_t updates, server::ServerMode mode, int workers);
 
 // What the servers' models lack of the updates asked for, in words; empty: nothing.
-std::string missing_updates(const std::vector<ModelProgress>& servers, std::uint64_t asked);
+std::string missing_updates(const std::vector<server::ModelProgress>& servers, std::uint64_t asked);
 
-}  // namespace cohort
+}  // namespace cohort::methods

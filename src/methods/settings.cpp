@@ -11,16 +11,16 @@
 #include "methods/update_method.h"
 #include "topology/registry.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool lists(const std::vector<ConfigField>& fields, const std::string& setting) {
+bool lists(const std::vector<config::ConfigField>& fields, const std::string& setting) {
   return std::any_of(fields.begin(), fields.end(),
-                     [&](const ConfigField& field) { return field.name == setting; });
+                     [&](const config::ConfigField& field) { return field.name == setting; });
 }
 
 // The names of the entries that list the setting.
@@ -40,20 +40,20 @@ struct PartSettings {
 };
 
 PartSettings parts_with(const std::string& setting) {
-  if (auto names = entries_with(compressors(), setting); !names.empty()) {
+  if (auto names = entries_with(compressors::compressors(), setting); !names.empty()) {
     return {"compressor", std::move(names)};
   }
-  return {"topology", entries_with(topologies(), setting)};
+  return {"topology", entries_with(topology::topologies(), setting)};
 }
 
-std::string chosen_part(const RunConfig& config, const PartSettings& settings) {
+std::string chosen_part(const config::RunConfig& config, const PartSettings& settings) {
   return settings.chosen_by == "compressor" ? config.compressor : config.topology;
 }
 
 template <class AnyRegistry>
-void add_fields(std::vector<ConfigField>& all, const AnyRegistry& registry) {
+void add_fields(std::vector<config::ConfigField>& all, const AnyRegistry& registry) {
   for (const auto& entry : registry.entries()) {
-    for (const ConfigField& field : entry.traits.settings) {
+    for (const config::ConfigField& field : entry.traits.settings) {
       if (!lists(all, field.name)) all.push_back(field);
     }
   }
@@ -65,20 +65,21 @@ std::string alternatives(const std::vector<std::string>& names) {
   return join({names.begin(), names.end() - 1}, ", ") + " or " + names.back();
 }
 
-bool is_set(const RunConfig& config, const ConfigField& field) {
-  const std::string text = field_text(config, field);
-  return text != field_text(RunConfig{}, field) && (field.off.empty() || text != field.off);
+bool is_set(const config::RunConfig& config, const config::ConfigField& field) {
+  const std::string text = config::field_text(config, field);
+  return text != config::field_text(config::RunConfig{}, field) &&
+         (field.off.empty() || text != field.off);
 }
 
 // The flag by which the field was set to what it is.
-std::string flag_of(const RunConfig& config, const ConfigField& field) {
-  const SettingValue value = value_of(config, field);
+std::string flag_of(const config::RunConfig& config, const config::ConfigField& field) {
+  const config::SettingValue value = config::value_of(config, field);
   const bool* on = std::get_if<bool>(&value);
   return on != nullptr && !*on ? "no-" + field.name : field.name;
 }
 
 // What would have to be chosen for the setting to do something; empty: it does.
-std::string need_of(const RunConfig& config, const std::string& setting) {
+std::string need_of(const config::RunConfig& config, const std::string& setting) {
   const auto users = methods_with(setting);
   if (!users.empty() && !contains(users, config.method)) return "--method " + alternatives(users);
   const PartSettings settings = parts_with(setting);
@@ -86,25 +87,25 @@ std::string need_of(const RunConfig& config, const std::string& setting) {
   return "--" + settings.chosen_by + " " + alternatives(settings.parts);
 }
 
-void refuse_unused(const RunConfig& config, const ConfigField& field) {
+void refuse_unused(const config::RunConfig& config, const config::ConfigField& field) {
   if (!is_set(config, field)) return;
   const std::string need = need_of(config, field.name);
-  refuse_idle(!need.empty(), flag_of(config, field), need);
+  config::refuse_idle(!need.empty(), flag_of(config, field), need);
 }
 
 // What the chosen compressor or topology cannot do without.
-void require_given(const RunConfig& config, const std::string& flag, const std::string& part,
-                   const PartTraits& traits) {
+void require_given(const config::RunConfig& config, const std::string& flag,
+                   const std::string& part, const config::PartTraits& traits) {
   if (traits.needs.empty() || !uses(config.method, flag)) return;
-  for (const ConfigField& field : traits.settings) {
+  for (const config::ConfigField& field : traits.settings) {
     if (field.name != traits.needs || is_set(config, field)) continue;
     throw ConfigError("--" + flag + " " + part + " needs --" + field.name + ": " +
                       field.help.substr(field.help.find(": ") + 2));
   }
 }
 
-void check_parts(const RunConfig& config) {
-  for (const auto& entry : topologies().entries()) {
+void check_parts(const config::RunConfig& config) {
+  for (const auto& entry : topology::topologies().entries()) {
     if (entry.name == config.topology) {
       require_given(config, "topology", entry.name, entry.traits);
     }
@@ -119,25 +120,28 @@ void check_parts(const RunConfig& config) {
 
 const MethodTraits& traits_of(std::string_view method) { return methods().find(method).traits; }
 
-const std::vector<ConfigField>& config_fields() {
-  static const std::vector<ConfigField> table = [] {
-    std::vector<ConfigField> all = common_fields();
+const std::vector<config::ConfigField>& config_fields() {
+  static const std::vector<config::ConfigField> table = [] {
+    std::vector<config::ConfigField> all = config::common_fields();
     add_fields(all, methods());
-    add_fields(all, topologies());
-    add_fields(all, compressors());
-    std::stable_sort(all.begin(), all.end(), [](const ConfigField& a, const ConfigField& b) {
-      return place_of_group(a.group) < place_of_group(b.group);
-    });
+    add_fields(all, topology::topologies());
+    add_fields(all, compressors::compressors());
+    std::stable_sort(all.begin(), all.end(),
+                     [](const config::ConfigField& a, const config::ConfigField& b) {
+                       return config::place_of_group(a.group) < config::place_of_group(b.group);
+                     });
     return all;
   }();
   return table;
 }
 
-nlohmann::json to_json(const RunConfig& config) { return to_json(config, config_fields()); }
+nlohmann::json to_json(const config::RunConfig& config) {
+  return config::to_json(config, config_fields());
+}
 
-std::vector<std::string> merge_json(RunConfig& config, std::string_view text,
+std::vector<std::string> merge_json(config::RunConfig& config, std::string_view text,
                                     const std::string& source) {
-  return merge_json(config, text, source, config_fields());
+  return config::merge_json(config, text, source, config_fields());
 }
 
 std::vector<std::string> methods_with(const std::string& setting) {
@@ -150,55 +154,56 @@ bool uses(const std::string& method, const std::string& setting) {
   return users.empty() || contains(users, method);
 }
 
-std::vector<std::string> unused_settings(const RunConfig& config) {
+std::vector<std::string> unused_settings(const config::RunConfig& config) {
   std::vector<std::string> names;
-  for (const ConfigField& field : config_fields()) {
+  for (const config::ConfigField& field : config_fields()) {
     if (!need_of(config, field.name).empty()) names.push_back(field.name);
   }
   return names;
 }
 
-std::int64_t steps_between_exchanges(const RunConfig& config) {
+std::int64_t steps_between_exchanges(const config::RunConfig& config) {
   return steps_between_exchanges(config.own, traits_of(config.method).average_every);
 }
 
-void set_setting(RunConfig& config, const std::string& name, SettingValue value) {
-  for (const ConfigField& field : config_fields()) {
-    if (field.name == name) return set_value(config, field, std::move(value));
+void set_setting(config::RunConfig& config, const std::string& name, config::SettingValue value) {
+  for (const config::ConfigField& field : config_fields()) {
+    if (field.name == name) return config::set_value(config, field, std::move(value));
   }
   COHORT_CHECK(false, "no setting " + name);
 }
 
-RunConfig with_method(RunConfig config, const std::string& method) {
+config::RunConfig with_method(config::RunConfig config, const std::string& method) {
   config.method = method;
-  for (const ConfigField& field : config_fields()) {
+  for (const config::ConfigField& field : config_fields()) {
     if (!uses(method, field.name) && is_set(config, field)) {
-      set_value(config, field, default_of(field));
+      config::set_value(config, field, config::default_of(field));
     }
   }
   return config;
 }
 
-Adaptation adapt_to_method(RunConfig& config, const IsGiven& is_given) {
+Adaptation adapt_to_method(config::RunConfig& config, const IsGiven& is_given) {
   const MethodTraits& traits = traits_of(config.method);
   return traits.adapt ? traits.adapt(config, is_given) : Adaptation{};
 }
 
-void check_config(const RunConfig& config) {
+void check_config(const config::RunConfig& config) {
   const MethodTraits& traits = traits_of(config.method);
-  RunConfig copy = config;
-  for (const ConfigField& field : config_fields()) {
-    set_value(copy, field, value_of(config, field));  // dialects set members without asking
+  config::RunConfig copy = config;
+  for (const config::ConfigField& field : config_fields()) {
+    config::set_value(copy, field,
+                      config::value_of(config, field));  // dialects set members without asking
     refuse_unused(config, field);
   }
-  if (!traits.in_step() && config.batch_norm != RunConfig{}.batch_norm) {
+  if (!traits.in_step() && config.batch_norm != config::RunConfig{}.batch_norm) {
     throw ConfigError("--batch-norm " + config.batch_norm +
                       " needs workers that keep in step, which --method " + config.method +
                       "'s do not: leave it out");
   }
   check_parts(config);
   if (traits.check) traits.check(config);
-  check_common(config);
+  config::check_common(config);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

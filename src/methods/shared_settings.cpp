@@ -3,7 +3,7 @@
 #include "config/fields.h"
 #include "config/own_settings.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 // Of methods whose workers keep in step.
@@ -12,9 +12,9 @@ struct PaceSettings {
   Step check_replicas = 100;
 };
 
-const OwnSettings<PaceSettings>& pace_settings() {
-  static const OwnSettings<PaceSettings> table(
-      setting_group::kWorkers,
+const config::OwnSettings<PaceSettings>& pace_settings() {
+  static const config::OwnSettings<PaceSettings> table(
+      config::setting_group::kWorkers,
       {{"average-every", &PaceSettings::average_every,
         "steps that workers take alone between exchanges; 0: the method's own number", 0, 1e9},
        {"check-replicas", &PaceSettings::check_replicas,
@@ -22,47 +22,51 @@ const OwnSettings<PaceSettings>& pace_settings() {
   return table;
 }
 
-ConfigField with_off(ConfigField field, const char* off) {
+config::ConfigField with_off(config::ConfigField field, const char* off) {
   field.off = off;
   return field;
 }
 
 }  // namespace
 
-ConfigField average_every_field() { return with_off(pace_settings().fields().front(), "1"); }
-ConfigField check_replicas_field() { return with_off(pace_settings().fields().back(), "0"); }
+config::ConfigField average_every_field() {
+  return with_off(pace_settings().fields().front(), "1");
+}
+config::ConfigField check_replicas_field() {
+  return with_off(pace_settings().fields().back(), "0");
+}
 
-Step steps_between_exchanges(const SettingValues& own, Step usual) {
+Step steps_between_exchanges(const config::SettingValues& own, Step usual) {
   const Step chosen = pace_settings().read(own).average_every;
   return chosen > 0 ? chosen : usual;
 }
 
-Step steps_between_comparisons(const SettingValues& own) {
+Step steps_between_comparisons(const config::SettingValues& own) {
   return pace_settings().read(own).check_replicas;
 }
 
-ConfigField compressor_field() {
+config::ConfigField compressor_field() {
   return {"compressor",
-          setting_group::kGossip,
-          &RunConfig::compressor,
+          config::setting_group::kGossip,
+          &config::RunConfig::compressor,
           "what is sent of a vector; see `cohort list compressors`",
           0,
           0,
           {}};
 }
 
-std::vector<ConfigField> server_place_fields() {
+std::vector<config::ConfigField> server_place_fields() {
   return {
       {"servers",
-       setting_group::kServers,
-       &RunConfig::servers,
+       config::setting_group::kServers,
+       &config::RunConfig::servers,
        "how many to start with the workers, or where they listen: host:port,host:port",
        0,
        0,
        {}},
       {"rank",
-       setting_group::kServers,
-       &RunConfig::rank,
+       config::setting_group::kServers,
+       &config::RunConfig::rank,
        "this worker's number, when workers are started by hand; -1: the launcher's",
        -1,
        65535,
@@ -70,4 +74,4 @@ std::vector<ConfigField> server_place_fields() {
   };
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

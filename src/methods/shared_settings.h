@@ -6,17 +6,17 @@
 #include "config/run_config.h"
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::methods {
 
-ConfigField average_every_field();
-ConfigField check_replicas_field();
+config::ConfigField average_every_field();
+config::ConfigField check_replicas_field();
 // What the two say. `usual`: the method's own number, where the user names none.
-Step steps_between_exchanges(const SettingValues& own, Step usual = 1);
-Step steps_between_comparisons(const SettingValues& own);  // 0: never
+Step steps_between_exchanges(const config::SettingValues& own, Step usual = 1);
+Step steps_between_comparisons(const config::SettingValues& own);  // 0: never
 
 // Which compressor; what it takes is listed by the compressors.
-ConfigField compressor_field();
+config::ConfigField compressor_field();
 // Where the servers are, and which worker this one is.
-std::vector<ConfigField> server_place_fields();
+std::vector<config::ConfigField> server_place_fields();
 
-}  // namespace cohort
+}  // namespace cohort::methods

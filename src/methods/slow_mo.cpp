@@ -3,7 +3,7 @@
 #include "config/own_settings.h"
 #include "methods/local_rounds.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 constexpr Step kSlowMoRound = 12;
@@ -14,8 +14,8 @@ struct SlowMoSettings {
   std::string buffers = "reset";
 };
 
-const OwnSettings<SlowMoSettings>& settings() {
-  static const OwnSettings<SlowMoSettings> table(
+const config::OwnSettings<SlowMoSettings>& settings() {
+  static const config::OwnSettings<SlowMoSettings> table(
       "SlowMo", {{"slow-momentum", &SlowMoSettings::momentum,
                   "momentum of the step that ends a round", 0, 0.999999},
                  {"slow-lr", &SlowMoSettings::lr,
@@ -51,4 +51,4 @@ std::unique_ptr<UpdateMethod> make_slow_mo(const MethodOptions& options) {
 
 MethodTraits slow_mo_traits() { return local_rounds_traits(kSlowMoRound, settings().fields()); }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -11,9 +11,9 @@
 
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 std::unique_ptr<UpdateMethod> make_slow_mo(const MethodOptions& options);
 MethodTraits slow_mo_traits();
 
-}  // namespace cohort
+}  // namespace cohort::methods

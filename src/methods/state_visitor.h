@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace cohort {
+namespace cohort::methods {
 
 class StateVisitor {
  public:
@@ -19,4 +19,4 @@ class StateVisitor {
   virtual void number(const std::string& name, std::int64_t& value) = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -2,7 +2,7 @@
 
 #include "methods/bucket_exchange.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 void share_statistics(Replica& replica, const MethodOptions& options) {
   const at::Tensor& values = replica.statistics();
@@ -21,4 +21,4 @@ void share_statistics(Replica& replica, const MethodOptions& options) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -3,9 +3,9 @@
 
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 // All ranks call it together.
 void share_statistics(Replica& replica, const MethodOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -12,7 +12,7 @@
 #include "methods/server_log.h"
 #include "swamp/swamp_client.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 constexpr std::chrono::seconds kSwampLeaveTimeout{5};
@@ -33,7 +33,7 @@ class Swamp final : public UpdateMethod {
     }
     const ServerAccess& access = *options_.servers;
     COHORT_CHECK(access.servers.size() == 1, "there is one best-model server");
-    SwampClientOptions client;
+    swamp::SwampClientOptions client;
     client.server = access.servers.front();
     client.job = access.job;
     client.worker = options_.rank;
@@ -49,7 +49,7 @@ class Swamp final : public UpdateMethod {
     trusts_verdicts_ = client.spec.policy == "validated";
     values_.resize(static_cast<std::size_t>(client.spec.values));
     copy_model_to(values_, replica);
-    client_ = std::make_unique<SwampClient>(client);
+    client_ = std::make_unique<swamp::SwampClient>(client);
     options_.doing(Phase::kExchanging);
     take(client_->start(values_, deadline()));
     copy_model_from(values_, replica);
@@ -107,7 +107,7 @@ class Swamp final : public UpdateMethod {
  private:
   Deadline deadline() const { return deadline_in(options_.patience); }
 
-  void take(const PulledModel& pulled) {
+  void take(const swamp::PulledModel& pulled) {
     version_ = pulled.version;
     score_ = pulled.version == 0 ? std::numeric_limits<double>::infinity() : pulled.score;
   }
@@ -120,10 +120,11 @@ class Swamp final : public UpdateMethod {
 
   void hear_verdicts() {
     while (const auto verdict = client_->take_verdict()) {
-      if (verdict->kind == VerdictKind::kAccepted) version_ = std::max(version_, verdict->version);
+      if (verdict->kind == swamp::VerdictKind::kAccepted)
+        version_ = std::max(version_, verdict->version);
       const bool newest = verdict->sequence == offered_;
       if (trusts_verdicts_ && newest && std::isfinite(verdict->loss)) score_ = verdict->loss;
-      if (verdict->kind == VerdictKind::kRefused) note_refusal(verdict->reason);
+      if (verdict->kind == swamp::VerdictKind::kRefused) note_refusal(verdict->reason);
     }
   }
 
@@ -171,7 +172,7 @@ class Swamp final : public UpdateMethod {
   std::uint64_t offered_ = 0;                                // number of the last offer
   std::vector<float> values_;
   std::vector<float> own_;
-  std::unique_ptr<SwampClient> client_;
+  std::unique_ptr<swamp::SwampClient> client_;
 };
 
 }  // namespace
@@ -183,4 +184,4 @@ std::unique_ptr<UpdateMethod> make_swamp(const MethodOptions& options) {
   return std::make_unique<Swamp>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

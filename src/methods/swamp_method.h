@@ -20,7 +20,7 @@
 #include "methods/server_access.h"
 #include "methods/update_method.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 struct SwampSettings {
   std::string server = "validated";
@@ -31,9 +31,9 @@ struct SwampSettings {
   double hysteresis = 1;
   std::int64_t check_samples = 320;
 };
-const OwnSettings<SwampSettings>& swamp_settings();
+const config::OwnSettings<SwampSettings>& swamp_settings();
 
 std::unique_ptr<UpdateMethod> make_swamp(const MethodOptions& options);
 MethodTraits swamp_traits();
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -5,10 +5,10 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
-at::Tensor scaled_gradient(const Arenas& arenas, const UpdateScalars& scalars,
+at::Tensor scaled_gradient(const Arenas& arenas, const optimizers::UpdateScalars& scalars,
                            double weight_decay) {
   at::Tensor gradient = scalars.gradient_scale == 1.0
                             ? arenas.gradients
@@ -17,7 +17,8 @@ at::Tensor scaled_gradient(const Arenas& arenas, const UpdateScalars& scalars,
   return gradient;
 }
 
-void sgd(const Arenas& arenas, const OptimizerOptions& options, const UpdateScalars& scalars) {
+void sgd(const Arenas& arenas, const optimizers::OptimizerOptions& options,
+         const optimizers::UpdateScalars& scalars) {
   at::Tensor direction = scaled_gradient(arenas, scalars, scalars.weight_decay);
   if (!arenas.slots.empty()) {
     const at::Tensor& momentum = arenas.slots[0];
@@ -29,8 +30,9 @@ void sgd(const Arenas& arenas, const OptimizerOptions& options, const UpdateScal
 }
 
 // `lost` is the share of the parameters that decays beside the gradient.
-void adam_step(const Arenas& arenas, const at::Tensor& gradient, const OptimizerOptions& options,
-               const UpdateScalars& scalars, double lost) {
+void adam_step(const Arenas& arenas, const at::Tensor& gradient,
+               const optimizers::OptimizerOptions& options,
+               const optimizers::UpdateScalars& scalars, double lost) {
   const std::vector<at::Tensor>& slots = arenas.slots;
   const double t = static_cast<double>(scalars.step + 1);
   slots[0].mul_(options.beta1).add_(gradient, 1.0 - options.beta1);
@@ -45,11 +47,13 @@ void adam_step(const Arenas& arenas, const at::Tensor& gradient, const Optimizer
   arenas.parameters.addcdiv_(slots[0], denominator, -step);
 }
 
-void adam(const Arenas& arenas, const OptimizerOptions& options, const UpdateScalars& scalars) {
+void adam(const Arenas& arenas, const optimizers::OptimizerOptions& options,
+          const optimizers::UpdateScalars& scalars) {
   adam_step(arenas, scaled_gradient(arenas, scalars, scalars.weight_decay), options, scalars, 0);
 }
 
-void adamw(const Arenas& arenas, const OptimizerOptions& options, const UpdateScalars& scalars) {
+void adamw(const Arenas& arenas, const optimizers::OptimizerOptions& options,
+           const optimizers::UpdateScalars& scalars) {
   adam_step(arenas, scaled_gradient(arenas, scalars, 0), options, scalars,
             scalars.lr * scalars.weight_decay);
 }
@@ -65,4 +69,4 @@ TensorUpdate find_tensor_update(const std::string& name) {
   throw ConfigError("optimizer '" + name + "' runs on --device cpu only");
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

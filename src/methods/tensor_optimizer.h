@@ -9,7 +9,7 @@
 
 #include "optimizers/optimizer.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 // Stretches of arenas, all of them equally long. `moves` may be undefined: UpdateBlock.
 struct Arenas {
@@ -19,10 +19,10 @@ struct Arenas {
   at::Tensor moves = {};
 };
 
-using TensorUpdate = void (*)(const Arenas& arenas, const OptimizerOptions& options,
-                              const UpdateScalars& scalars);
+using TensorUpdate = void (*)(const Arenas& arenas, const optimizers::OptimizerOptions& options,
+                              const optimizers::UpdateScalars& scalars);
 
 // The twin of optimizer `name`. Throws ConfigError when it has none.
 TensorUpdate find_tensor_update(const std::string& name);
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -24,14 +24,17 @@
 #include "methods/replica.h"
 #include "methods/state_visitor.h"
 
-namespace cohort {
-
-struct ServerAccess;     // server_access.h
-class ServerLog;         // server_log.h
+namespace cohort::transport {
 class MeteredTransport;  // transport/metered.h
-namespace kernels {
+}
+namespace cohort::kernels {
 class MessageBoard;  // collectives/one_gpu.h
 }
+
+namespace cohort::methods {
+
+struct ServerAccess;  // server_access.h
+class ServerLog;      // server_log.h
 
 // What a method wants of the next batch.
 enum class StepKind {
@@ -121,14 +124,15 @@ enum class StatisticsPolicy {
 struct MethodOptions {
   Rank rank = 0;
   int size = 1;
-  Collectives* control = nullptr;         // for the thread that trains; null when alone
-  Collectives* gradients = nullptr;       // for a thread that exchanges meanwhile; null when alone
+  collectives::Collectives* control = nullptr;  // for the thread that trains; null when alone
+  collectives::Collectives* gradients =
+      nullptr;                            // for a thread that exchanges meanwhile; null when alone
   bool gradients_on_device = false;       // Membership's
   Activity* activity = nullptr;           // null: nobody asks
   ArrivalLog* arrivals = nullptr;         // null: nobody asks
   const ServerAccess* servers = nullptr;  // of methods with servers; null for the others
   ServerLog* server_log = nullptr;        // null: nobody asks
-  MeteredTransport* messages = nullptr;   // between all ranks; of gossip
+  transport::MeteredTransport* messages = nullptr;         // between all ranks; of gossip
   std::shared_ptr<kernels::MessageBoard> board = nullptr;  // Membership's
   bool enters = false;  // the others are under way: enter() will follow start()
   std::function<void(const std::string&)> note = nullptr;  // a line for people, from any thread
@@ -136,9 +140,9 @@ struct MethodOptions {
   BucketSizes buckets = {};
   bool tune_buckets = false;  // find buckets.bytes by measuring the first steps
   StatisticsPolicy statistics = StatisticsPolicy::kFirstRank;
-  GossipSettings gossip = {};  // of gossip; the compressor also of dgc
-  SettingValues own = {};      // RunConfig::own: what the method declares and reads itself
-  Seed seed = 1;               // of the run
+  gossip::GossipSettings gossip = {};  // of gossip; the compressor also of dgc
+  config::SettingValues own = {};      // RunConfig::own: what the method declares and reads itself
+  Seed seed = 1;                       // of the run
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // with a rank that is late
 
   void doing(Phase phase) const {
@@ -149,4 +153,4 @@ struct MethodOptions {
 using MethodRegistry = RegistryWithTraits<MethodTraits, UpdateMethod, const MethodOptions&>;
 const MethodRegistry& methods();
 
-}  // namespace cohort
+}  // namespace cohort::methods

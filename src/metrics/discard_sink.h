@@ -3,7 +3,7 @@
 
 #include "metrics/metrics_sink.h"
 
-namespace cohort {
+namespace cohort::metrics {
 
 class DiscardSink final : public MetricsSink {
  public:
@@ -14,4 +14,4 @@ class DiscardSink final : public MetricsSink {
   void flush() override {}
 };
 
-}  // namespace cohort
+}  // namespace cohort::metrics

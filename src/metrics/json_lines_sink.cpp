@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "metrics/record_fields.h"
 
-namespace cohort {
+namespace cohort::metrics {
 namespace {
 
 // Appends `"name":value,` to a line. Written out because a document object for every step would
@@ -186,4 +186,4 @@ std::optional<AnyRecord> parse_record(std::string_view line) {
   return std::nullopt;
 }
 
-}  // namespace cohort
+}  // namespace cohort::metrics

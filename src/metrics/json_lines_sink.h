@@ -18,7 +18,7 @@
 
 #include "metrics/metrics_sink.h"
 
-namespace cohort {
+namespace cohort::metrics {
 
 class JsonLinesSink final : public MetricsSink {
  public:
@@ -50,4 +50,4 @@ class JsonLinesSink final : public MetricsSink {
 // the wrong type. Unknown fields are ignored, missing ones keep their defaults, null is NaN.
 std::optional<AnyRecord> parse_record(std::string_view line);
 
-}  // namespace cohort
+}  // namespace cohort::metrics

@@ -8,7 +8,7 @@
 
 #include "metrics/records.h"
 
-namespace cohort {
+namespace cohort::metrics {
 
 class MetricsSink {
  public:
@@ -23,4 +23,4 @@ class MetricsSink {
   virtual void flush() = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::metrics

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace cohort {
+namespace cohort::metrics {
 namespace {
 
 // Splits records that were sorted by step into groups in which no rank occurs twice. Ranks that
@@ -114,4 +114,4 @@ std::vector<EvaluationRecord> over_ranks(std::vector<EvaluationRecord> records) 
   return result;
 }
 
-}  // namespace cohort
+}  // namespace cohort::metrics

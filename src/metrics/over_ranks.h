@@ -6,7 +6,7 @@
 
 #include "metrics/records.h"
 
-namespace cohort {
+namespace cohort::metrics {
 
 // Records of different ranks about the same stretch of training as one: means of losses and shares
 // weighted by samples, sums of samples and bytes, means of durations, the furthest step, epoch and
@@ -36,4 +36,4 @@ void add_bytes(Sum& sum, const Part& part) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::metrics

@@ -6,7 +6,7 @@
 
 #include "metrics/records.h"
 
-namespace cohort::detail {
+namespace cohort::metrics::detail {
 
 template <class Record, class Plain>
 concept ConstOr = std::same_as<std::remove_const_t<Record>, Plain>;
@@ -80,4 +80,4 @@ inline const char* type_name(const EvaluationRecord&) { return "evaluation"; }
 inline const char* type_name(const EventRecord&) { return "event"; }
 inline const char* type_name(const TrafficRecord&) { return "traffic"; }
 
-}  // namespace cohort::detail
+}  // namespace cohort::metrics::detail

@@ -13,7 +13,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::metrics {
 
 // What one rank did in the `steps` steps that end with `step`.
 struct StepRecord {
@@ -90,4 +90,4 @@ struct TrafficRecord {
 
 using AnyRecord = std::variant<StepRecord, EvaluationRecord, EventRecord, TrafficRecord>;
 
-}  // namespace cohort
+}  // namespace cohort::metrics

@@ -5,7 +5,7 @@
 
 #include "metrics/over_ranks.h"
 
-namespace cohort {
+namespace cohort::metrics {
 namespace {
 
 StepRecord merged_values(const std::map<Rank, StepRecord>& by_rank) {
@@ -64,4 +64,4 @@ StepRecord TotalsSink::newest() const {
   return merged_values(newest_);
 }
 
-}  // namespace cohort
+}  // namespace cohort::metrics

@@ -7,7 +7,7 @@
 
 #include "metrics/metrics_sink.h"
 
-namespace cohort {
+namespace cohort::metrics {
 
 class RunTotals {
  public:
@@ -47,4 +47,4 @@ class TotalsSink final : public MetricsSink {
   std::map<Rank, StepRecord> newest_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::metrics

@@ -6,7 +6,7 @@
 
 #include "metrics/metrics_sink.h"
 
-namespace cohort {
+namespace cohort::metrics {
 
 class TeeSink final : public MetricsSink {
  public:
@@ -29,4 +29,4 @@ class TeeSink final : public MetricsSink {
   std::vector<MetricsSink*> sinks_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::metrics

@@ -5,7 +5,7 @@
 #include "models/layers.h"
 #include "models/option_checks.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -62,4 +62,4 @@ std::unique_ptr<Model> make_alexnet(const ModelOptions& options, at::Generator g
   return std::make_unique<AlexNet>(options, std::move(generator));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

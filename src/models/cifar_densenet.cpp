@@ -11,7 +11,7 @@
 #include "models/layers.h"
 #include "models/option_checks.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -104,4 +104,4 @@ std::unique_ptr<Model> make_cifar_densenet(const ModelOptions& options, at::Gene
   return std::make_unique<CifarDenseNet>(options, std::move(generator), shape_of(options));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -7,11 +7,11 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // options.depth is 3n + 4 (40 unless set), options.growth the channels that each convolution adds
 // (12 unless set). The stem has twice the growth, as in the code of CHOCO-SGD. Dropout after each
 // convolution only where options.dropout asks for it.
 std::unique_ptr<Model> make_cifar_densenet(const ModelOptions& options, at::Generator generator);
 
-}  // namespace cohort
+}  // namespace cohort::models

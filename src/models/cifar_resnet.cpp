@@ -7,7 +7,7 @@
 #include "models/option_checks.h"
 #include "models/residual_block.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -54,4 +54,4 @@ std::unique_ptr<Model> make_cifar_resnet(const ModelOptions& options, at::Genera
   return std::make_unique<CifarResNet>(options, std::move(generator), depth);
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

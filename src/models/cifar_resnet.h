@@ -7,11 +7,11 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // `depth` is 6n + 2 with n blocks per stage. From 44 on the blocks are bottlenecks, as in the code
 // of CHOCO-SGD, so these are wider and deeper than the paper's networks of the same name.
 std::unique_ptr<Model> make_cifar_resnet(const ModelOptions& options, at::Generator generator,
                                          int depth);
 
-}  // namespace cohort
+}  // namespace cohort::models

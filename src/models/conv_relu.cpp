@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-namespace cohort {
+namespace cohort::models {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -69,4 +69,4 @@ at::Tensor conv_relu(const at::Tensor& input, const at::Tensor& weight, const at
   return ConvReluFunction::apply(input, weight, bias, &options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

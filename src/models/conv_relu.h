@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-namespace cohort {
+namespace cohort::models {
 
 struct ConvRelu {
   std::array<std::int64_t, 2> stride;
@@ -22,4 +22,4 @@ bool suits_conv_relu(const at::Tensor& input, const at::Tensor& weight, const at
 at::Tensor conv_relu(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                      const ConvRelu& options);
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -11,7 +11,7 @@
 #include "models/layers.h"
 #include "models/option_checks.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -107,4 +107,4 @@ std::unique_ptr<Model> make_densenet121(const ModelOptions& options, at::Generat
   return std::make_unique<DenseNet>(options, std::move(generator));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -5,9 +5,9 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // Dropout after each dense layer only where options.dropout asks for it.
 std::unique_ptr<Model> make_densenet121(const ModelOptions& options, at::Generator generator);
 
-}  // namespace cohort
+}  // namespace cohort::models

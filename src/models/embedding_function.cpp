@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -63,4 +63,4 @@ at::Tensor embedding_with_gradient_in_place(const at::Tensor& indices, Parameter
   return EmbeddingFunction::apply(table.value, indices, &table);
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

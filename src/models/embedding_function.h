@@ -8,7 +8,7 @@
 
 #include "models/parameter_store.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // The rows of `table` that `indices` (int64, any shape) name. table.gradient must be defined and
 // contiguous; the backward pass adds to it where `accumulate` is set at that time, otherwise
@@ -17,4 +17,4 @@ namespace cohort {
 // live until the backward pass is over. Differentiable once.
 at::Tensor embedding_with_gradient_in_place(const at::Tensor& indices, Parameter& table);
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -10,7 +10,7 @@
 #include "kernels/batch_norm.h"
 #include "models/saved_parameter.h"
 
-namespace cohort {
+namespace cohort::models {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -131,4 +131,4 @@ at::Tensor fused_batch_norm(const at::Tensor& input, const at::Tensor& shortcut,
       options.weight.value, options.bias.value, has_shortcut, &options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

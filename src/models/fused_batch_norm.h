@@ -6,7 +6,7 @@
 
 #include "models/parameter_store.h"
 
-namespace cohort {
+namespace cohort::models {
 
 struct FusedBatchNorm {
   Parameter& weight;
@@ -30,4 +30,4 @@ bool suits_fused_batch_norm(const at::Tensor& input, const FusedBatchNorm& optio
 at::Tensor fused_batch_norm(const at::Tensor& input, const at::Tensor& shortcut,
                             const FusedBatchNorm& options);
 
-}  // namespace cohort
+}  // namespace cohort::models

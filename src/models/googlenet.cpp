@@ -10,7 +10,7 @@
 #include "models/layers.h"
 #include "models/option_checks.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -158,4 +158,4 @@ std::unique_ptr<Model> make_googlenet(const ModelOptions& options, at::Generator
   return std::make_unique<GoogLeNet>(options, std::move(generator));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

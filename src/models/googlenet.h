@@ -6,10 +6,10 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // The auxiliary classifiers run only in training mode; each weighs 0.3 in the loss. Dropout before
 // the main classifier is 0.2 unless options say otherwise; before the auxiliary ones it is 0.7.
 std::unique_ptr<Model> make_googlenet(const ModelOptions& options, at::Generator generator);
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -79,4 +79,4 @@ Initializer torch_default_bias(std::int64_t fan_in_of_weight) {
   return uniform(1.0 / std::sqrt(static_cast<double>(fan_in_of_weight)));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

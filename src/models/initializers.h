@@ -7,7 +7,7 @@
 
 #include "models/parameter_store.h"
 
-namespace cohort {
+namespace cohort::models {
 
 Initializer constant(double value);
 Initializer uniform(double bound);  // on [-bound, bound)
@@ -30,4 +30,4 @@ Initializer torch_default_weight();
 // What torch gives the bias that belongs to a weight with this fan-in.
 Initializer torch_default_bias(std::int64_t fan_in);
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -22,7 +22,7 @@
 #include "models/quick_pool.h"
 #include "models/synchronised_batch_norm.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -209,4 +209,4 @@ at::Tensor Sequential::operator()(const at::Tensor& input) const {
   return output;
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

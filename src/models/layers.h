@@ -18,7 +18,7 @@
 #include "models/fused_batch_norm.h"
 #include "models/parameter_store.h"
 
-namespace cohort {
+namespace cohort::models {
 
 struct Conv2dOptions {
   std::int64_t stride = 1;
@@ -141,4 +141,4 @@ class Sequential {
 // Adds batch normalisation and ReLU as one part.
 void add_norm_relu(Sequential& parts, const Scope& norm, std::int64_t channels);
 
-}  // namespace cohort
+}  // namespace cohort::models

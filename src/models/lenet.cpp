@@ -6,7 +6,7 @@
 #include "models/layers.h"
 #include "models/option_checks.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -59,4 +59,4 @@ std::unique_ptr<Model> make_lenet(const ModelOptions& options, at::Generator gen
   return std::make_unique<LeNet>(options, std::move(generator));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -6,9 +6,9 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // Images from 28x28 up; those below 32 are padded by 2 on every side first.
 std::unique_ptr<Model> make_lenet(const ModelOptions& options, at::Generator generator);
 
-}  // namespace cohort
+}  // namespace cohort::models

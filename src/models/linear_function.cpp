@@ -12,7 +12,7 @@
 
 #include "models/saved_parameter.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -100,4 +100,4 @@ at::Tensor linear_with_gradient_in_place(const at::Tensor& input, Parameter& wei
   return LinearFunction::apply(rows, weight.value, bias_value, &weight, bias).view(shape);
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

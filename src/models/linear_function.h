@@ -8,7 +8,7 @@
 
 #include "models/parameter_store.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // input * weight^T + bias over the input's last dimension; `bias` may be null. Both parameters'
 // `gradient` must be defined, contiguous and of the value's shape. The backward pass stores into
@@ -19,4 +19,4 @@ namespace cohort {
 at::Tensor linear_with_gradient_in_place(const at::Tensor& input, Parameter& weight,
                                          Parameter* bias);
 
-}  // namespace cohort
+}  // namespace cohort::models

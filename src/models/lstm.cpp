@@ -20,7 +20,7 @@
 #include "models/linear_function.h"
 #include "models/option_checks.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -136,4 +136,4 @@ std::unique_ptr<Model> make_lstm(const ModelOptions& options, at::Generator gene
   return std::make_unique<Lstm>(options, std::move(generator));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

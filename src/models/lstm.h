@@ -5,7 +5,7 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // Words - embedding - rnn_layers LSTM layers of rnn_hidden units - a logit for every word, with
 // dropout (0.4 unless set) before, between and after the layers. With tied weights the embedding is
@@ -14,4 +14,4 @@ namespace cohort {
 // output within 0.1, of the layers within 1 / sqrt(units).
 std::unique_ptr<Model> make_lstm(const ModelOptions& options, at::Generator generator);
 
-}  // namespace cohort
+}  // namespace cohort::models

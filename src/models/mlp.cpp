@@ -6,7 +6,7 @@
 #include "models/layers.h"
 #include "models/option_checks.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -65,4 +65,4 @@ std::unique_ptr<Model> make_mlp_4096(const ModelOptions& options, at::Generator 
   return std::make_unique<Mlp4096>(options, std::move(generator));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -6,7 +6,7 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // input - 100 sigmoid - classes, weights from N(0, 1), biases 0: 79,510 parameters on MNIST. The
 // network of the classic TensorFlow between-graph replication example.
@@ -15,4 +15,4 @@ std::unique_ptr<Model> make_mlp_100(const ModelOptions& options, at::Generator g
 // input - 4096 ReLU - 4096 ReLU - classes: almost nothing but large matrix products.
 std::unique_ptr<Model> make_mlp_4096(const ModelOptions& options, at::Generator generator);
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -5,7 +5,7 @@
 #include "models/layers.h"
 #include "models/option_checks.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -50,4 +50,4 @@ std::unique_ptr<Model> make_cifar10net(const ModelOptions& options, at::Generato
   return std::make_unique<MnistNet>(options, std::move(generator));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

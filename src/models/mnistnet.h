@@ -6,7 +6,7 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // 431,080 parameters on MNIST. Returns logits; the logarithm of softmax belongs to the loss.
 std::unique_ptr<Model> make_mnistnet(const ModelOptions& options, at::Generator generator);
@@ -14,4 +14,4 @@ std::unique_ptr<Model> make_mnistnet(const ModelOptions& options, at::Generator 
 // The same layers; on CIFAR's 3x32x32 they have 657,080 parameters.
 std::unique_ptr<Model> make_cifar10net(const ModelOptions& options, at::Generator generator);
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -7,7 +7,7 @@
 #include "models/layers.h"
 #include "models/option_checks.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -112,4 +112,4 @@ std::unique_ptr<Model> make_mobilenet_v2(const ModelOptions& options, at::Genera
   return std::make_unique<MobileNetV2>(options, std::move(generator));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -12,7 +12,7 @@
 
 #include "models/parameter_store.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // A second classifier on an inner layer, whose loss is added with this weight while training.
 struct AuxiliaryOutput {
@@ -50,4 +50,4 @@ class Model {
   ParameterStore store_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -2,7 +2,7 @@
 #include "core/error.h"
 #include "models/fused_batch_norm.h"
 
-namespace cohort {
+namespace cohort::models {
 
 bool suits_fused_batch_norm(const at::Tensor&, const FusedBatchNorm&) { return false; }
 
@@ -11,4 +11,4 @@ at::Tensor fused_batch_norm(const at::Tensor&, const at::Tensor&, const FusedBat
   return {};
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

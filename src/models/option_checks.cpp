@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::models {
 
 void check_options(std::string_view model, const ModelOptions& options, std::int64_t minimum_size) {
   const std::string name(model);
@@ -36,4 +36,4 @@ double dropout_or(const ModelOptions& options, double standard) {
   return options.dropout < 0 ? standard : options.dropout;
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -6,7 +6,7 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // Throws ConfigError unless the model takes the kind of data, there are channels and classes,
 // dropout is below 1, and height and width are at least `minimum_size`: the smallest image that
@@ -17,4 +17,4 @@ void check_options(std::string_view model, const ModelOptions& options,
 // options.dropout, or `standard` where it is not set.
 double dropout_or(const ModelOptions& options, double standard);
 
-}  // namespace cohort
+}  // namespace cohort::models

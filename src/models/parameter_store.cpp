@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -68,4 +68,4 @@ std::string Scope::name(std::string_view leaf) const {
   return full;
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

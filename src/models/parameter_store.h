@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort {
+namespace cohort::models {
 
 enum class ParameterKind {
   kWeight,  // of a convolution, linear layer or embedding
@@ -105,4 +105,4 @@ class Scope {
   std::string prefix_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -6,7 +6,7 @@
 
 #include "core/simd.h"
 
-namespace cohort {
+namespace cohort::models {
 namespace {
 
 // A value that is not a number wins. Both comparisons always, so that it becomes vector code.
@@ -58,4 +58,4 @@ at::Tensor quick_max_pool(const at::Tensor& input) {
   return output;
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace cohort {
+namespace cohort::models {
 
 // Whether quick_max_pool() takes it: in main memory, float32, channels innermost, no gradients
 // wanted.
@@ -14,4 +14,4 @@ bool suits_quick_pool(const at::Tensor& input);
 // gives, not-a-numbers included.
 at::Tensor quick_max_pool(const at::Tensor& input);
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -17,7 +17,7 @@
 #include "models/vgg.h"
 #include "models/wide_resnet.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -100,4 +100,4 @@ const ModelRegistry& models() {
 
 bool takes_text(std::string_view model) { return model == "lstm"; }
 
-}  // namespace cohort
+}  // namespace cohort::models

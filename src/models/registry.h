@@ -9,7 +9,7 @@
 #include "core/registry.h"
 #include "models/model.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // What a model must be told of the data, and the few settings that models share.
 struct ModelOptions {
@@ -35,4 +35,4 @@ const ModelRegistry& models();
 // Whether the model takes text; the others take images.
 bool takes_text(std::string_view model);
 
-}  // namespace cohort
+}  // namespace cohort::models

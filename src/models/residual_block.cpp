@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -84,4 +84,4 @@ Sequential residual_stage(const Scope& scope, std::int64_t& channels, std::int64
   return stage;
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

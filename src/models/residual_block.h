@@ -6,7 +6,7 @@
 
 #include "models/layers.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // Squeeze-and-excitation (Hu et al., 2018): each channel is scaled by a gate computed from the mean
 // of every channel. Parameters "fc1" and "fc2", 1x1 convolutions as timm has them.
@@ -55,4 +55,4 @@ Sequential residual_stage(const Scope& scope, std::int64_t& channels, std::int64
                           std::int64_t count, std::int64_t stride,
                           const ResidualBlockOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::models

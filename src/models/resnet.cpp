@@ -8,7 +8,7 @@
 #include "models/option_checks.h"
 #include "models/residual_block.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -111,4 +111,4 @@ std::unique_ptr<Model> make_resnet(const ModelOptions& options, at::Generator ge
   return std::make_unique<ResNet>(options, std::move(generator), plan);
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

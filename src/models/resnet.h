@@ -7,7 +7,7 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 enum class ResNetVariant {
   kResNet18,
@@ -25,4 +25,4 @@ enum class ResNetVariant {
 std::unique_ptr<Model> make_resnet(const ModelOptions& options, at::Generator generator,
                                    ResNetVariant variant);
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -8,7 +8,7 @@
 
 #include "models/parameter_store.h"
 
-namespace cohort {
+namespace cohort::models {
 
 inline std::int64_t to_integer(Parameter* parameter) {
   return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(parameter));
@@ -18,4 +18,4 @@ inline Parameter* to_parameter(const c10::IValue& value) {
   return reinterpret_cast<Parameter*>(static_cast<std::intptr_t>(value.toInt()));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

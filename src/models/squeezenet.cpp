@@ -9,7 +9,7 @@
 #include "models/layers.h"
 #include "models/option_checks.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -87,4 +87,4 @@ std::unique_ptr<Model> make_squeezenet(const ModelOptions& options, at::Generato
   return std::make_unique<SqueezeNet>(options, std::move(generator));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -5,9 +5,9 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // Dropout is 0.5 unless options say otherwise.
 std::unique_ptr<Model> make_squeezenet(const ModelOptions& options, at::Generator generator);
 
-}  // namespace cohort
+}  // namespace cohort::models

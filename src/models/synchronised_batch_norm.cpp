@@ -14,7 +14,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -146,4 +146,4 @@ at::Tensor synchronised_batch_norm(const at::Tensor& input, const SynchronisedBa
   return SynchronisedFunction::apply(input, options.weight, options.bias, &options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -20,7 +20,7 @@
 
 #include "models/parameter_store.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // Everything but the input, by reference; `sum` must live until the backward pass is over. The
 // running statistics are updated as torch does, with the unbiased variance of the whole batch.
@@ -40,4 +40,4 @@ struct SynchronisedBatchNorm {
 // throws comes through, from the backward pass too. Differentiable once.
 at::Tensor synchronised_batch_norm(const at::Tensor& input, const SynchronisedBatchNorm& options);
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -9,7 +9,7 @@
 #include "models/layers.h"
 #include "models/option_checks.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -112,4 +112,4 @@ std::unique_ptr<Model> make_vgg(const ModelOptions& options, at::Generator gener
   return std::make_unique<Vgg>(options, std::move(generator), depth, normalized);
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

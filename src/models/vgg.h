@@ -6,11 +6,11 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 // `depth` is 11, 13, 16 or 19; with `normalized`, batch normalisation follows each convolution.
 // Dropout is 0.5 unless options say otherwise.
 std::unique_ptr<Model> make_vgg(const ModelOptions& options, at::Generator generator, int depth,
                                 bool normalized);
 
-}  // namespace cohort
+}  // namespace cohort::models

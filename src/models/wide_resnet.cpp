@@ -9,7 +9,7 @@
 #include "models/layers.h"
 #include "models/option_checks.h"
 
-namespace cohort {
+namespace cohort::models {
 
 namespace {
 
@@ -117,4 +117,4 @@ std::unique_ptr<Model> make_wide_resnet(const ModelOptions& options, at::Generat
   return std::make_unique<WideResNet>(options, std::move(generator));
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr std::string_view kUnixPrefix = "unix:";
@@ -115,4 +115,4 @@ bool is_of_this_host_alone(const Address& address) {
   return alone;
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

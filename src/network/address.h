@@ -8,7 +8,7 @@
 
 struct sockaddr;
 
-namespace cohort {
+namespace cohort::network {
 
 struct Address {
   std::string host = {};   // a name or a number; of TCP
@@ -35,4 +35,4 @@ bool is_of_this_host_alone(const Address& address);
 // 127.0.0.0/8, ::1.
 bool is_loopback(const sockaddr& address);
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -5,7 +5,7 @@
 
 #include "network/link_parts.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr char kWithoutAWord[] =
@@ -108,4 +108,4 @@ void Attempt::fail(std::string obstacle, bool other_way, bool distrusted) {
   done_(Failed{std::move(obstacle), other_way, distrusted});
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

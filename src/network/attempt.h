@@ -13,7 +13,7 @@
 #include "network/handshake.h"
 #include "network/tls.h"
 
-namespace cohort {
+namespace cohort::network {
 
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
@@ -56,4 +56,4 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   Bytes payload_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

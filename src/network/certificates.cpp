@@ -17,7 +17,7 @@
 #include "network/openssl_memory.h"
 #include "network/secret_file.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr int kSerialBytes = 16;
@@ -181,4 +181,4 @@ void make_authority(const std::filesystem::path& folder, const JobId& job, int s
   issue(Role::kWorker, workers);
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -11,7 +11,7 @@
 
 #include "network/identity.h"
 
-namespace cohort {
+namespace cohort::network {
 
 std::string certificate_uri(const Identity& identity);
 // Nothing when it is no such URI.
@@ -45,4 +45,4 @@ class Authority {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

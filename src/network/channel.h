@@ -6,11 +6,11 @@
 
 #include "network/stream.h"
 
-namespace cohort {
+namespace cohort::network {
 
 struct Channel {
   boost::asio::posix::stream_descriptor descriptor;  // owns the socket, and waits for it
   std::unique_ptr<Stream> stream;                    // reads and writes it
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

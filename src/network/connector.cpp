@@ -17,7 +17,7 @@
 #include "network/listener.h"
 #include "network/local_socket.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 namespace asio = boost::asio;
@@ -278,4 +278,4 @@ std::unique_ptr<Connector> connect(asio::io_context& io, const ConnectorOptions&
   return std::make_unique<ConnectorHandle>(std::move(core));
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -20,7 +20,7 @@ namespace boost::asio {
 class io_context;
 }
 
-namespace cohort {
+namespace cohort::network {
 
 inline constexpr std::chrono::milliseconds kRetryPause{200};
 
@@ -64,4 +64,4 @@ std::unique_ptr<Connector> connect(boost::asio::io_context& io, const ConnectorO
                                    std::function<void(std::unique_ptr<Link>)> connected,
                                    std::function<void(const ConnectFailure&)> failed);
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82F63B78;  // Castagnoli's, reflected
@@ -170,4 +170,4 @@ std::uint32_t crc32c_extend(std::uint32_t before, std::span<const std::byte> byt
 
 std::uint32_t crc32c(std::span<const std::byte> bytes) { return crc32c_extend(0, bytes); }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace cohort {
+namespace cohort::network {
 
 // The checksum of what `before` is the checksum of, followed by `bytes`. That of nothing is 0.
 std::uint32_t crc32c_extend(std::uint32_t before, std::span<const std::byte> bytes);
@@ -13,4 +13,4 @@ std::uint32_t crc32c_extend(std::uint32_t before, std::span<const std::byte> byt
 // The same without the processor's instruction, for machines that lack it and for tests.
 std::uint32_t crc32c_extend_by_table(std::uint32_t before, std::span<const std::byte> bytes);
 
-}  // namespace cohort
+}  // namespace cohort::network

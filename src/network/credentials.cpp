@@ -13,7 +13,7 @@
 #include "core/text.h"
 #include "network/secret_file.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr std::size_t kTokenBytes = 32;
@@ -62,4 +62,4 @@ bool wants_tls(const Credentials& credentials, const Address& address) {
       "or give --tls-dir; or, on a network that you trust, --insecure");
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -15,7 +15,7 @@
 #include "network/address.h"
 #include "network/identity.h"
 
-namespace cohort {
+namespace cohort::network {
 
 struct Credentials {
   std::string token = {};  // known to all processes of the job, as `cohort token` makes it
@@ -50,4 +50,4 @@ bool wants_tls(const Credentials& credentials, const Address& address);
 // OpenSSL's settings for one end, made once and used for every connection.
 class TlsContext;  // tls.h
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -6,7 +6,7 @@
 
 #include "network/shared_rings.h"
 
-namespace cohort {
+namespace cohort::network {
 
 using Waits = boost::asio::posix::stream_descriptor;
 
@@ -87,4 +87,4 @@ void EarlyConnection::close() {
   channel_.descriptor.close(ignored);
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

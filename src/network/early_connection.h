@@ -15,7 +15,7 @@
 #include "network/channel.h"
 #include "network/sockets.h"
 
-namespace cohort {
+namespace cohort::network {
 
 class EarlyConnection : public std::enable_shared_from_this<EarlyConnection> {
  public:
@@ -53,4 +53,4 @@ class EarlyConnection : public std::enable_shared_from_this<EarlyConnection> {
   std::size_t bytes_read_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

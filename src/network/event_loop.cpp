@@ -6,7 +6,7 @@
 
 #include "core/clock.h"
 
-namespace cohort {
+namespace cohort::network {
 
 void run_with_spin(boost::asio::io_context& io) {
   Clock::time_point last = Clock::now();
@@ -22,4 +22,4 @@ void run_with_spin(boost::asio::io_context& io) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

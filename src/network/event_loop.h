@@ -12,7 +12,7 @@ namespace boost::asio {
 class io_context;
 }
 
-namespace cohort {
+namespace cohort::network {
 
 // A small model's step takes about as long, so that its server is awake for the next push; longer
 // and shorter were no better there (docs/performance.md). The price is a core that looks busy so
@@ -22,4 +22,4 @@ inline constexpr std::chrono::microseconds kAttention{300};
 // Returns when the io_context is stopped or has nothing left to do, like its run().
 void run_with_spin(boost::asio::io_context& io);
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -4,7 +4,7 @@
 
 #include "network/little_endian.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr std::size_t kOwnChecksum = 60;  // where it stands, and how much it covers
@@ -63,4 +63,4 @@ std::variant<FrameHeader, FrameRefusal> decode(
   return header;
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -20,7 +20,7 @@
 
 #include "network/identity.h"
 
-namespace cohort {
+namespace cohort::network {
 
 inline constexpr std::uint32_t kFrameMagic = 0x54524843;  // "CHRT"
 inline constexpr std::uint16_t kProtocolVersion = 5;
@@ -75,4 +75,4 @@ std::variant<VersionedHeader, FrameRefusal> decode_any_version(
 // CRC-32C (Castagnoli), by the processor's instruction where there is one.
 std::uint32_t crc32c(std::span<const std::byte> bytes);
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -7,7 +7,7 @@
 #include "network/crc32c.h"
 #include "network/link.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 // Shorter payloads without a place are awaited in the buffer and shown there.
@@ -144,4 +144,4 @@ FrameReader::Next FrameReader::finish(std::span<const std::byte> payload, FrameS
   return sink.frame_arrived(header, payload) ? Next::kMore : Next::kEnough;
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

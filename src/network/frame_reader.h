@@ -17,7 +17,7 @@
 #include "network/frame.h"
 #include "network/ring.h"
 
-namespace cohort {
+namespace cohort::network {
 
 inline constexpr std::size_t kReadBuffer = 32 << 10;
 
@@ -79,4 +79,4 @@ class FrameReader {
   std::optional<std::string> refusal_ = {};
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

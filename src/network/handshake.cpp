@@ -8,7 +8,7 @@
 #include "network/crc32c.h"
 #include "network/little_endian.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr std::size_t kMeaningfulBytes = 18;  // of a greeting; zeros and the note follow
@@ -179,4 +179,4 @@ std::variant<Greeting, Refused, Nonsense> judge_answer(
   return *greeting;
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

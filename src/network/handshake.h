@@ -21,7 +21,7 @@
 #include "network/frame.h"
 #include "network/identity.h"
 
-namespace cohort {
+namespace cohort::network {
 
 // Every type that belongs to the connection itself.
 inline constexpr FrameType kHello = 1;
@@ -86,4 +86,4 @@ std::variant<Greeting, Refused, Nonsense> judge_answer(
     std::span<const std::byte, kFrameHeaderBytes> header, std::span<const std::byte> payload,
     const Greeting& hello, const std::optional<Identity>& certified);
 
-}  // namespace cohort
+}  // namespace cohort::network

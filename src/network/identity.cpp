@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {}  // namespace
 
 JobId random_job_id() {
@@ -63,4 +63,4 @@ std::string Identity::text() const {
                           : std::string(to_text(role)) + " " + std::to_string(rank);
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -10,7 +10,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::network {
 
 // 128 bits that no two jobs share. No secret: it keeps jobs apart, credentials keep strangers out.
 using JobId = std::array<std::byte, 16>;
@@ -43,4 +43,4 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

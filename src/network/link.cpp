@@ -16,7 +16,7 @@
 #include "network/send_queue.h"
 #include "network/sockets.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 namespace asio = boost::asio;
@@ -415,4 +415,4 @@ void Link::send_ahead(FrameHeader header) { core_->send_ahead(header); }
 void Link::copy_lent(std::span<const std::byte> memory) { core_->copy_lent(memory); }
 void Link::close_after_sending() { core_->close_after_sending(); }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -25,7 +25,7 @@
 #include "network/frame.h"
 #include "network/identity.h"
 
-namespace cohort {
+namespace cohort::network {
 
 class Link;
 class LinkCore;
@@ -129,4 +129,4 @@ class Link {
   std::shared_ptr<LinkCore> core_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -10,7 +10,7 @@
 #include "network/link.h"
 #include "network/shared_rings.h"
 
-namespace cohort {
+namespace cohort::network {
 
 // What the handshake leaves behind.
 struct LinkParts {
@@ -23,4 +23,4 @@ struct LinkParts {
   std::unique_ptr<SharedRings> rings;      // null: payloads go by the stream
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -12,7 +12,7 @@
 #include "network/local_socket.h"
 #include "network/pending_connection.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 namespace asio = boost::asio;
@@ -273,4 +273,4 @@ std::unique_ptr<Listener> listen(asio::io_context& io, const ListenerOptions& op
   return std::make_unique<ListenerHandle>(std::move(core));
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

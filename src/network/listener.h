@@ -26,7 +26,7 @@ namespace boost::asio {
 class io_context;
 }
 
-namespace cohort {
+namespace cohort::network {
 
 struct Greeting;  // handshake.h
 
@@ -78,4 +78,4 @@ struct ListenerEvents {
 std::unique_ptr<Listener> listen(boost::asio::io_context& io, const ListenerOptions& options,
                                  ListenerEvents events);
 
-}  // namespace cohort
+}  // namespace cohort::network

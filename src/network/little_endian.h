@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cohort {
+namespace cohort::network {
 
 template <class Number>
 void put_number(std::byte* out, Number value) {
@@ -22,4 +22,4 @@ Number get_number(const std::byte* in) {
   return value;
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr std::time_t kYoung = 10;  // seconds
@@ -96,4 +96,4 @@ void LocalSocket::remove() {
   path_.clear();
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -8,7 +8,7 @@
 #include "network/address.h"
 #include "network/sockets.h"
 
-namespace cohort {
+namespace cohort::network {
 
 // `address` is TCP's. 127.0.0.1 and 127.0.0.2 are two; localhost is the former.
 std::string local_socket_path(const std::string& folder, const Address& address);
@@ -43,4 +43,4 @@ class LocalSocket {
   std::uint64_t node_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-namespace cohort {
+namespace cohort::network {
 
 template <auto release>
 struct OpenSslRelease {
@@ -44,4 +44,4 @@ inline std::string take_openssl_error() {
   return reason != nullptr ? reason : "no reason given";
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

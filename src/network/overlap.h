@@ -5,7 +5,7 @@
 #include <functional>
 #include <span>
 
-namespace cohort {
+namespace cohort::network {
 
 inline bool overlap(std::span<const std::byte> one, std::span<const std::byte> other) {
   const std::less<> before;
@@ -13,4 +13,4 @@ inline bool overlap(std::span<const std::byte> one, std::span<const std::byte> o
          before(other.data(), one.data() + one.size());
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -5,7 +5,7 @@
 #include "network/link_parts.h"
 #include "network/little_endian.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr std::size_t kMagicBytes = 4;
@@ -127,4 +127,4 @@ void PendingConnection::send_away(const Refusal& refusal) {
 
 void PendingConnection::refuse(const Refusal& refusal) { outcome_.refused(*this, refusal); }
 
-}  // namespace cohort
+}  // namespace cohort::network

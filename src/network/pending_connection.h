@@ -14,7 +14,7 @@
 #include "network/listener.h"
 #include "network/tls.h"
 
-namespace cohort {
+namespace cohort::network {
 
 // What all pending connections of a listener have in common.
 struct AcceptContext {
@@ -65,4 +65,4 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   bool is_secure_ = false;
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -6,7 +6,7 @@
 
 #include "network/stream.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr std::size_t kMaxPlainRead = 512 << 10;
@@ -71,4 +71,4 @@ std::unique_ptr<Stream> make_plain_stream(int descriptor, bool protects) {
   return std::make_unique<PlainStream>(descriptor, protects);
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

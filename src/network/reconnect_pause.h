@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 
-namespace cohort {
+namespace cohort::network {
 
 class ReconnectPause {
  public:
@@ -34,4 +34,4 @@ class ReconnectPause {
   std::chrono::milliseconds pause_{0};
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

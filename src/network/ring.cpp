@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 struct Stretch {
@@ -62,4 +62,4 @@ bool RingReader::release() {
   return true;
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-namespace cohort {
+namespace cohort::network {
 
 inline constexpr std::size_t kRingAlignment = 64;  // of every payload in the ring
 
@@ -63,4 +63,4 @@ class RingReader {
   std::uint64_t taken_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

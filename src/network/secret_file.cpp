@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "network/sockets.h"
 
-namespace cohort {
+namespace cohort::network {
 
 std::string read_secret_file(const std::filesystem::path& file, std::size_t limit) {
   const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -45,4 +45,4 @@ void write_secret_file(const std::filesystem::path& file, std::string_view conte
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort {
+namespace cohort::network {
 
 // Throws ConfigError when it cannot be read, is longer than `limit`, or others can read it.
 std::string read_secret_file(const std::filesystem::path& file, std::size_t limit);
@@ -14,4 +14,4 @@ std::string read_secret_file(const std::filesystem::path& file, std::size_t limi
 // A new file with mode 0600. Throws FileError, also when there is one already.
 void write_secret_file(const std::filesystem::path& file, std::string_view content);
 
-}  // namespace cohort
+}  // namespace cohort::network

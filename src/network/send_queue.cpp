@@ -8,7 +8,7 @@
 #include "network/crc32c.h"
 #include "network/overlap.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr std::size_t kSummedBeforeSending = 256 << 10;  // before they are sent
@@ -155,4 +155,4 @@ void SendQueue::clear() {
   bytes_ = copied_bytes_ = lent_frames_ = 0;
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -14,7 +14,7 @@
 #include "network/link.h"
 #include "network/ring.h"
 
-namespace cohort {
+namespace cohort::network {
 
 class SendQueue {
  public:
@@ -77,4 +77,4 @@ class SendQueue {
   bool ring_is_full_ = false;
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

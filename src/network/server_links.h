@@ -23,7 +23,7 @@
 #include "network/link.h"
 #include "network/listener.h"
 
-namespace cohort {
+namespace cohort::network {
 
 // For ListenerEvents::admit. `workers` 0: it is not known yet how many there are.
 inline Objection admit_worker(const Greeting& hello, int workers) {
@@ -139,4 +139,4 @@ class ServerLinks {
   Traffic gone_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

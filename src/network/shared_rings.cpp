@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -110,4 +110,4 @@ IoResult receive_with_descriptor(int socket, std::span<std::byte> into, Descript
   return {IoResult::Status::kDone, static_cast<std::size_t>(bytes)};
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

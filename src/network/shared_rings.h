@@ -13,7 +13,7 @@
 #include "network/sockets.h"
 #include "network/stream.h"
 
-namespace cohort {
+namespace cohort::network {
 
 // Twice the longest payload and no more: the rings of several connections should fit the caches.
 inline constexpr std::size_t kRingBytes = 2 * kRingLongest;
@@ -47,4 +47,4 @@ bool send_with_descriptor(int socket, std::span<const std::byte> bytes, int desc
 // up.
 IoResult receive_with_descriptor(int socket, std::span<std::byte> into, Descriptor& received);
 
-}  // namespace cohort
+}  // namespace cohort::network

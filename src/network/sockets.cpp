@@ -17,7 +17,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr int kBacklog = 1024;
@@ -233,4 +233,4 @@ bool is_on_this_host(int descriptor) {
   return peer.get()->sa_family == AF_UNIX || is_loopback(*peer.get());
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

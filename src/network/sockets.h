@@ -12,7 +12,7 @@
 
 #include "network/address.h"
 
-namespace cohort {
+namespace cohort::network {
 
 // A descriptor that is closed with its owner.
 class Descriptor {
@@ -85,4 +85,4 @@ bool is_on_this_host(int descriptor);
 
 SocketAddress peer_address(int descriptor);
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -14,7 +14,7 @@
 
 #include "network/identity.h"
 
-namespace cohort {
+namespace cohort::network {
 
 struct IoResult {
   enum class Status {
@@ -74,4 +74,4 @@ class Stream {
 // `protects`: of a Unix socket, which no one between can change.
 std::unique_ptr<Stream> make_plain_stream(int descriptor, bool protects);
 
-}  // namespace cohort
+}  // namespace cohort::network

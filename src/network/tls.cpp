@@ -10,7 +10,7 @@
 #include "network/secret_file.h"
 #include "network/tls_stream.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr char kCipher[] = "TLS_AES_128_GCM_SHA256";
@@ -141,4 +141,4 @@ std::unique_ptr<Stream> TlsContext::make_stream(int descriptor,
   return make_tls_stream(state_, descriptor, records_of_a_key);
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

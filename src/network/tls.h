@@ -13,7 +13,7 @@
 #include "network/identity.h"
 #include "network/stream.h"
 
-namespace cohort {
+namespace cohort::network {
 
 // A key sees so many records; RFC 8446, section 5.5 allows 2^24.5, and OpenSSL does not count.
 inline constexpr std::uint64_t kRecordsOfAKey = std::uint64_t{1} << 23;
@@ -39,4 +39,4 @@ class TlsContext {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 TlsSocket& socket_of(BIO* bio) { return *static_cast<TlsSocket*>(BIO_get_data(bio)); }
@@ -85,4 +85,4 @@ BIO* make_bio(TlsSocket& socket) {
   return bio;
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

@@ -14,7 +14,7 @@
 #include "network/listener.h"
 #include "network/stream.h"
 
-namespace cohort {
+namespace cohort::network {
 
 struct TlsSocket {
   int descriptor = -1;
@@ -35,4 +35,4 @@ struct TlsSocket {
 // One that refers to `socket`, which outlives it.
 BIO* make_bio(TlsSocket& socket);
 
-}  // namespace cohort
+}  // namespace cohort::network

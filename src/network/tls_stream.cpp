@@ -13,7 +13,7 @@
 #include "network/certificates.h"
 #include "network/tls_bio.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 constexpr std::size_t kMaxAwaited = 512 << 10;
@@ -232,4 +232,4 @@ std::unique_ptr<Stream> make_tls_stream(std::shared_ptr<const TlsContext::State>
   return std::make_unique<TlsStream>(std::move(state), descriptor, records_of_a_key);
 }
 
-}  // namespace cohort
+}  // namespace cohort::network

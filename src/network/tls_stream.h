@@ -15,7 +15,7 @@
 #include "network/stream.h"
 #include "network/tls.h"
 
-namespace cohort {
+namespace cohort::network {
 
 // What connections of one end have in common; the callbacks find it in their connection.
 struct TlsContext::State {
@@ -38,4 +38,4 @@ inline constexpr std::size_t kTlsReadAhead = 64 << 10;
 std::unique_ptr<Stream> make_tls_stream(std::shared_ptr<const TlsContext::State> state,
                                         int descriptor, std::uint64_t records_of_a_key);
 
-}  // namespace cohort
+}  // namespace cohort::network

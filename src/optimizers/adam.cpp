@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/simd.h"
 
-namespace cohort {
+namespace cohort::optimizers {
 namespace {
 
 COHORT_SIMD_CLONES
@@ -73,4 +73,4 @@ std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options) {
   return std::make_unique<Adam>(options, Adam::Decay::kDecoupled);
 }
 
-}  // namespace cohort
+}  // namespace cohort::optimizers

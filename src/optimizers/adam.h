@@ -8,7 +8,7 @@
 
 #include "optimizers/optimizer.h"
 
-namespace cohort {
+namespace cohort::optimizers {
 
 class Adam final : public Optimizer {
  public:
@@ -33,4 +33,4 @@ AdamFactors adam_factors(const OptimizerOptions& options, Adam::Decay decay,
 std::unique_ptr<Optimizer> make_adam(const OptimizerOptions& options);
 std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::optimizers

@@ -4,7 +4,7 @@
 
 #include "core/simd.h"
 
-namespace cohort {
+namespace cohort::optimizers {
 namespace {
 
 // Sixteen running sums, so that the loop vectorises without the compiler reordering additions.
@@ -32,4 +32,4 @@ double squared_norm(std::span<const float> values) {
   return sum;
 }
 
-}  // namespace cohort
+}  // namespace cohort::optimizers

@@ -3,9 +3,9 @@
 
 #include <span>
 
-namespace cohort {
+namespace cohort::optimizers {
 
 // Sum of squares in double precision, in a fixed order: the same bits however it is vectorised.
 double squared_norm(std::span<const float> values);
 
-}  // namespace cohort
+}  // namespace cohort::optimizers

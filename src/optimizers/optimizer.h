@@ -14,7 +14,7 @@
 #include "core/registry.h"
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::optimizers {
 
 inline constexpr std::size_t kMaxOptimizerSlots = 2;
 
@@ -57,4 +57,4 @@ struct OptimizerOptions {
 using OptimizerRegistry = Registry<Optimizer, const OptimizerOptions&>;
 const OptimizerRegistry& optimizers();
 
-}  // namespace cohort
+}  // namespace cohort::optimizers

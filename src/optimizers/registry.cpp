@@ -2,7 +2,7 @@
 #include "optimizers/optimizer.h"
 #include "optimizers/sgd.h"
 
-namespace cohort {
+namespace cohort::optimizers {
 
 const OptimizerRegistry& optimizers() {
   static const OptimizerRegistry registry(
@@ -14,4 +14,4 @@ const OptimizerRegistry& optimizers() {
   return registry;
 }
 
-}  // namespace cohort
+}  // namespace cohort::optimizers

@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "core/simd.h"
 
-namespace cohort {
+namespace cohort::optimizers {
 namespace {
 
 struct SgdFactors {
@@ -94,4 +94,4 @@ std::unique_ptr<Optimizer> make_sgd(const OptimizerOptions& options) {
   return std::make_unique<Sgd>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::optimizers

@@ -8,7 +8,7 @@
 
 #include "optimizers/optimizer.h"
 
-namespace cohort {
+namespace cohort::optimizers {
 
 class Sgd final : public Optimizer {
  public:
@@ -23,4 +23,4 @@ class Sgd final : public Optimizer {
 
 std::unique_ptr<Optimizer> make_sgd(const OptimizerOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::optimizers

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr double kLeastPlain = 1e-4;  // numbers between these two are written without an exponent
@@ -193,4 +193,4 @@ std::string fixed_number(double value, int decimals) {
   return with_decimals(value, decimals);
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::report {
 
 struct Interval {
   double low = 0;
@@ -54,4 +54,4 @@ std::string short_number(double value);
 // With that many decimals and commas between thousands: 98.70, 12,400.
 std::string fixed_number(double value, int decimals);
 
-}  // namespace cohort
+}  // namespace cohort::report

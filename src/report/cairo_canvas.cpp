@@ -17,7 +17,7 @@ extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libfontconfig"; }
 #endif
 
-namespace cohort::detail {
+namespace cohort::report::detail {
 
 void check_cairo(cairo_status_t status) {
   if (status != CAIRO_STATUS_SUCCESS) {
@@ -107,4 +107,4 @@ void CairoCanvas::draw_line(const Stroke& stroke) {
   cairo_stroke(context_.get());
 }
 
-}  // namespace cohort::detail
+}  // namespace cohort::report::detail

@@ -8,7 +8,7 @@
 
 #include "report/canvas.h"
 
-namespace cohort::detail {
+namespace cohort::report::detail {
 
 struct CairoDestroy {
   void operator()(cairo_surface_t* surface) const { cairo_surface_destroy(surface); }
@@ -46,4 +46,4 @@ class CairoCanvas final : public Canvas {
   std::unique_ptr<cairo_t, CairoDestroy> context_;
 };
 
-}  // namespace cohort::detail
+}  // namespace cohort::report::detail

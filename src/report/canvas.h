@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::report {
 
 struct Point {
   double x = 0;
@@ -91,4 +91,4 @@ inline void draw_line(Canvas& canvas, Point from, Point to, const Stroke& stroke
   canvas.polyline(ends, stroke);
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

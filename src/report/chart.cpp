@@ -8,7 +8,7 @@
 #include "report/chart_layout.h"
 #include "report/text.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 using detail::kTextGap;
@@ -294,4 +294,4 @@ void draw(const Figure& figure, Canvas& canvas) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

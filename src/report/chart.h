@@ -15,7 +15,7 @@
 #include "report/canvas.h"
 #include "report/curve_style.h"
 
-namespace cohort {
+namespace cohort::report {
 
 struct Curve {
   std::vector<Point> points;  // values, not places; ascending x. One without a place is a gap.
@@ -79,4 +79,4 @@ inline constexpr double kLeastSide = 200;
 
 void draw(const Figure& figure, Canvas& canvas);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -5,7 +5,7 @@
 
 #include "report/text.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 // Room around things.
@@ -172,7 +172,7 @@ double widest_last_value(const Panel& panel) {
 namespace detail {
 
 bool has_place(const Panel& panel, const Point& value) {
-  return cohort::has_place(value.x, panel.x_scale) && cohort::has_place(value.y, panel.y_scale);
+  return report::has_place(value.x, panel.x_scale) && report::has_place(value.y, panel.y_scale);
 }
 
 bool has_values(const Panel& panel) {
@@ -296,4 +296,4 @@ std::vector<PanelLayout> lay_out(const Figure& figure) {
   return layouts;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -6,7 +6,7 @@
 
 #include "report/chart.h"
 
-namespace cohort::detail {
+namespace cohort::report::detail {
 
 struct LegendEntry {
   std::size_t number = 0;  // of the label and its curves
@@ -40,4 +40,4 @@ inline constexpr double kPanelTitleSize = 13;
 inline constexpr double kTickSize = 11;
 inline constexpr double kTextGap = 8;  // between text and what it belongs to
 
-}  // namespace cohort::detail
+}  // namespace cohort::report::detail

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "report/axis.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 std::string basis(const Evidence& evidence, const std::vector<Contender>& contenders) {
@@ -300,4 +300,4 @@ std::vector<std::string> conclusions(const Evidence& evidence) {
   return sentences;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -6,7 +6,7 @@
 
 #include "report/contenders.h"
 
-namespace cohort {
+namespace cohort::report {
 
 // In the order of a reader's questions: what it rests on, which run is best and whether that means
 // anything, how the settings that differ bear on it, what went wrong in which run, which is
@@ -18,4 +18,4 @@ namespace cohort {
 // set and, of several seeds, that of their mean.
 std::vector<std::string> conclusions(const Evidence& evidence);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "report/axis.h"
 
-namespace cohort {
+namespace cohort::report {
 
 std::string percent(double share) { return fixed_number(100 * share, 2) + "%"; }
 
@@ -91,4 +91,4 @@ bool significantly_above(const Contender& a, const Contender& b) {
   return a.top1.mean - b.top1.mean > kSignificant * error_of_difference(a, b);
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -8,7 +8,7 @@
 #include "report/run_differences.h"
 #include "report/run_result.h"
 
-namespace cohort {
+namespace cohort::report {
 
 // What a conclusion is drawn from; the vectors are as long as `runs`.
 struct Evidence {
@@ -46,4 +46,4 @@ std::string percent(const Spread& spread);                 // 98.71 ± 0.12%; of
 std::string listed(std::vector<std::string> parts);        // a, b and c
 std::string counted(std::size_t count, const char* what);  // 1 run, 3 runs
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "report/json_fields.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 // At `x` on the line through the points, from the origin to the first and level after the last.
@@ -23,7 +23,7 @@ double interpolated(const std::vector<Point>& points, double x) {
 
 std::vector<Point> bytes_over_time(const RunRecords& run) {
   std::vector<Point> points;
-  for (const StepRecord& record : run.steps) {
+  for (const metrics::StepRecord& record : run.steps) {
     points.push_back({record.time_seconds, static_cast<double>(record.bytes_sent) / 1e6});
   }
   std::stable_sort(points.begin(), points.end(),
@@ -70,7 +70,7 @@ Positions::Positions(const RunRecords& run, const Course& course)
     }
   }
   if (worker_epoch_.empty()) {
-    for (const StepRecord& record : run.steps) {
+    for (const metrics::StepRecord& record : run.steps) {
       worker_epoch_[record.rank].push_back({record.time_seconds, record.epoch});
     }
   }
@@ -100,9 +100,9 @@ double Positions::of_record(const Record& record) const {
   return kMissing;
 }
 
-double Positions::of(const StepRecord& record) const { return of_record(record); }
+double Positions::of(const metrics::StepRecord& record) const { return of_record(record); }
 
-double Positions::of(const EvaluationRecord& record) const { return of_record(record); }
+double Positions::of(const metrics::EvaluationRecord& record) const { return of_record(record); }
 
 double Positions::of(const ScoredDump& dump) const {
   const double seconds = dump.score.seconds;
@@ -138,4 +138,4 @@ double Positions::epoch_of(const ScoredDump& dump) const {
          static_cast<double>(dump.name.batch) / steps_per_epoch_;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -9,7 +9,7 @@
 #include "report/canvas.h"
 #include "report/run_records.h"
 
-namespace cohort {
+namespace cohort::report {
 
 enum class CourseKind {
   kEpoch,
@@ -41,8 +41,8 @@ class Positions {
  public:
   Positions(const RunRecords& run, const Course& course);
 
-  double of(const StepRecord& record) const;
-  double of(const EvaluationRecord& record) const;
+  double of(const metrics::StepRecord& record) const;
+  double of(const metrics::EvaluationRecord& record) const;
   double of(const ScoredDump& dump) const;
 
   // The furthest that any record of training or dump of the run stands.
@@ -62,4 +62,4 @@ class Positions {
   double end_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -7,13 +7,13 @@
 
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 std::set<Rank> workers_of(const RunRecords& run) {
   std::set<Rank> workers;
-  for (const StepRecord& record : run.steps) workers.insert(record.rank);
-  for (const EvaluationRecord& record : run.evaluations) workers.insert(record.rank);
+  for (const metrics::StepRecord& record : run.steps) workers.insert(record.rank);
+  for (const metrics::EvaluationRecord& record : run.evaluations) workers.insert(record.rank);
   for (const auto& [rank, dumps] : run.dumps.workers) workers.insert(rank);
   return workers;
 }
@@ -91,4 +91,4 @@ std::string name_of(const Series& series) {
                        : ", worker " + std::to_string(series.owner.worker));
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -8,7 +8,7 @@
 #include "report/learning_curves.h"
 #include "report/measures.h"
 
-namespace cohort {
+namespace cohort::report {
 
 // One curve of each panel.
 struct Series {
@@ -27,4 +27,4 @@ Curve make_curve(const Series& series, const Measure& measure, const CurveOption
 // "runs/a, worker 1", for notes.
 std::string name_of(const Series& series);
 
-}  // namespace cohort
+}  // namespace cohort::report

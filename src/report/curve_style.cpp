@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr std::array<Colour, 7> kColours = {{{0, 114, 178},    // blue
@@ -71,4 +71,4 @@ std::vector<Point> marker_shape(Marker marker, Point centre, double radius) {
   return {};
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -6,7 +6,7 @@
 
 #include "report/canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 
 enum class Marker { kCircle, kSquare, kTriangle, kDiamond, kTriangleDown, kPentagon };
 
@@ -35,4 +35,4 @@ inline constexpr std::size_t kDistinctCurves = 210;  // 7 colours, 5 patterns, 6
 // The corners of a marker around `centre`; all kinds look about equally large.
 std::vector<Point> marker_shape(Marker marker, Point centre, double radius);
 
-}  // namespace cohort
+}  // namespace cohort::report

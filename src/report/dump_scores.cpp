@@ -8,16 +8,16 @@
 #include "core/text.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxScore = 4096;  // bytes; a score is one short line
 
-std::optional<DumpScore> read_score(const fs::path& path) {
+std::optional<storage::DumpScore> read_score(const fs::path& path) {
   try {
-    return parse_score(read_text_file(path, kMaxScore));
+    return storage::parse_score(storage::read_text_file(path, kMaxScore));
   } catch (const FileError&) {  // gone since it was listed, too long, or not ours to read
     return std::nullopt;
   }
@@ -58,16 +58,16 @@ double DumpScores::last_seconds() const {
 
 DumpScores read_dump_scores(const fs::path& run) {
   DumpScores scores;
-  const FoundDumps found = find_dumps(run);
+  const storage::FoundDumps found = storage::find_dumps(run);
   std::vector<fs::path> damaged;
   std::size_t partial = 0;
   std::size_t kept = 0;  // of these, how many models are still there
-  for (const FoundDump& dump : found.dumps) {
+  for (const storage::FoundDump& dump : found.dumps) {
     if (!dump.has_score) {
       ++scores.unscored;
       continue;
     }
-    const std::optional<DumpScore> score = read_score(dump.score());
+    const std::optional<storage::DumpScore> score = read_score(dump.score());
     if (!score) {
       damaged.push_back(dump.score());
       continue;
@@ -104,4 +104,4 @@ DumpScores read_dump_scores(const fs::path& run) {
   return scores;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -9,11 +9,11 @@
 
 #include "storage/dump_files.h"
 
-namespace cohort {
+namespace cohort::report {
 
 struct ScoredDump {
-  DumpName name;
-  DumpScore score;
+  storage::DumpName name;
+  storage::DumpScore score;
 };
 
 struct DumpScores {
@@ -33,4 +33,4 @@ struct DumpScores {
 // the notes. Never throws for what is in the folder.
 DumpScores read_dump_scores(const std::filesystem::path& run);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <iterator>
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr double kShockFactor = 1.5;
@@ -87,4 +87,4 @@ Spread spread_of(std::span<const double> values) {
   return spread;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

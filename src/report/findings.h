@@ -9,7 +9,7 @@
 #include "report/canvas.h"
 #include "report/dump_scores.h"
 
-namespace cohort {
+namespace cohort::report {
 
 // A model that was suddenly worse than the one before it.
 struct Shock {
@@ -55,4 +55,4 @@ struct Spread {
 };
 Spread spread_of(std::span<const double> values);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -14,7 +14,7 @@
 #include "report/text.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr Colour kEdge = {96, 108, 122};
@@ -226,9 +226,9 @@ void write_graph_picture(const GraphPicture& picture, const std::filesystem::pat
   const Drawing drawing = [&](Canvas& canvas) { draw(picture, canvas); };
   std::string ending = path.extension().string();
   for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  write_file_atomically(path, ending == ".png"
-                                  ? png_picture(graph_size(picture), kPixelsAUnit, drawing)
-                                  : svg_picture(graph_size(picture), picture.title, drawing));
+  storage::write_file_atomically(
+      path, ending == ".png" ? png_picture(graph_size(picture), kPixelsAUnit, drawing)
+                             : svg_picture(graph_size(picture), picture.title, drawing));
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -10,7 +10,7 @@
 #include "report/canvas.h"
 #include "report/graph_layout.h"
 
-namespace cohort {
+namespace cohort::report {
 
 struct GraphLink {
   int from = 0;
@@ -41,4 +41,4 @@ void draw(const GraphPicture& picture, Canvas& canvas);
 // the file cannot be written.
 void write_graph_picture(const GraphPicture& picture, const std::filesystem::path& path);
 
-}  // namespace cohort
+}  // namespace cohort::report

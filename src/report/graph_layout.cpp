@@ -5,7 +5,7 @@
 #include <limits>
 #include <numbers>
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr Point kMiddle = {0.5, 0.5};
@@ -119,4 +119,4 @@ std::vector<Point> node_places(GraphLayout layout, int nodes,
   return {};
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -6,7 +6,7 @@
 
 #include "report/canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 
 enum class GraphLayout {
   kCircle,  // in order, clockwise from the top
@@ -21,4 +21,4 @@ enum class GraphLayout {
 std::vector<Point> node_places(GraphLayout layout, int nodes,
                                const std::vector<std::pair<int, int>>& edges, int columns = 1);
 
-}  // namespace cohort
+}  // namespace cohort::report

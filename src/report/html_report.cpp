@@ -2,7 +2,7 @@
 
 #include "report/svg_canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr const char* kStyle = R"(
@@ -104,4 +104,4 @@ std::string html_report(const Report& report) {
   return html + "</body>\n</html>\n";
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

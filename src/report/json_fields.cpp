@@ -1,6 +1,6 @@
 #include "report/json_fields.h"
 
-namespace cohort {
+namespace cohort::report {
 
 const nlohmann::json& field_at(const nlohmann::json& json,
                                std::initializer_list<const char*> path) {
@@ -28,4 +28,4 @@ std::string text_at(const nlohmann::json& json, std::initializer_list<const char
                            : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

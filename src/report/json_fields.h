@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace cohort {
+namespace cohort::report {
 
 inline constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
@@ -20,4 +20,4 @@ std::optional<double> number_at(const nlohmann::json& json,
 // Strings as they are, other values as JSON writes them; "" when there is none.
 std::string text_at(const nlohmann::json& json, std::initializer_list<const char*> path);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -10,7 +10,7 @@
 #include "report/curve_series.h"
 #include "report/measures.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -221,4 +221,4 @@ LearningCurves dump_curves(const RunRecords& run, std::optional<std::string> tit
   return learning_curves({run}, options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

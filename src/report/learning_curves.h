@@ -8,7 +8,7 @@
 #include "report/chart.h"
 #include "report/run_records.h"
 
-namespace cohort {
+namespace cohort::report {
 
 enum class CurvesBy {
   kRun,     // one curve for each run
@@ -58,4 +58,4 @@ int usual_window(std::size_t records);
 // not finite stay, and do not count.
 std::vector<Point> smoothed(const std::vector<Point>& points, int window);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "report/json_fields.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr double kEndless = std::numeric_limits<double>::infinity();
@@ -41,8 +41,8 @@ std::vector<ScoredDump> dumps_of(const RunRecords& run, Owner owner) {
 }  // namespace
 
 const std::vector<Measure>& measures() {
-  using S = StepRecord;
-  using E = EvaluationRecord;
+  using S = metrics::StepRecord;
+  using E = metrics::EvaluationRecord;
   using K = MeasureKind;
   static const std::vector<Measure> table = {
       {"train-loss", "Training loss", kAtLeastZero, +[](const S& r) { return r.loss; }, K::kNoisy},
@@ -55,10 +55,13 @@ const std::vector<Measure>& measures() {
       {"test-top5", "Test top-5 accuracy (%)", kPercent, +[](const E& r) { return 100 * r.top5; }},
       {"lr", "Learning rate", kAtLeastZero, +[](const S& r) { return r.lr; }},
       {"samples-per-second", "Training speed (samples/s)", kAtLeastZero,
-       +[](const S& r) { return training_seconds(r) > 0 ? samples_per_second(r) : kMissing; },
+       +[](const S& r) {
+         return metrics::training_seconds(r) > 0 ? metrics::samples_per_second(r) : kMissing;
+       },
        K::kNoisy},
       {"exchange-share", "Time spent waiting for other workers (%)", kPercent,
-       +[](const S& r) { return ratio(100 * r.exchange_seconds, training_seconds(r)); }, K::kNoisy},
+       +[](const S& r) { return ratio(100 * r.exchange_seconds, metrics::training_seconds(r)); },
+       K::kNoisy},
       {"megabytes-sent", "Sent by all workers so far (MB)", kAtLeastZero,
        +[](const S& r) { return static_cast<double>(r.bytes_sent) / 1e6; }, K::kTotal},
       {"wire-megabytes-sent", "Sent by all workers so far, with headers (MB)", kAtLeastZero,
@@ -70,10 +73,10 @@ const std::vector<Measure>& measures() {
        +[](const S& r) { return r.staleness.value_or(kMissing); }, K::kNoisy},
       {"consensus-distance", "Distance to the mean parameters", kAtLeastZero,
        +[](const S& r) { return r.consensus_distance.value_or(kMissing); }, K::kNoisy},
-      {"dump-loss", "Test loss", kAtLeastZero, +[](const DumpScore& r) { return r.loss; },
+      {"dump-loss", "Test loss", kAtLeastZero, +[](const storage::DumpScore& r) { return r.loss; },
        K::kExact, Scale::kLogarithmic},
       {"dump-top1", "Test accuracy (%)", kPercent,
-       +[](const DumpScore& r) { return 100 * r.accuracy; }},
+       +[](const storage::DumpScore& r) { return 100 * r.accuracy; }},
   };
   return table;
 }
@@ -106,11 +109,12 @@ std::vector<Point> curve_of(const RunRecords& run, const Measure& measure, const
       points.push_back({positions.of(dump), (*of_dump)(dump.score)});
     }
   } else if (const auto* of_evaluation = std::get_if<1>(&measure.value)) {
-    for (const EvaluationRecord& record : over_ranks(records_of(run.evaluations, owner))) {
+    for (const metrics::EvaluationRecord& record :
+         metrics::over_ranks(records_of(run.evaluations, owner))) {
       points.push_back({positions.of(record), (*of_evaluation)(record)});
     }
   } else {
-    for (const StepRecord& record : over_ranks(records_of(run.steps, owner))) {
+    for (const metrics::StepRecord& record : metrics::over_ranks(records_of(run.steps, owner))) {
       points.push_back({positions.of(record), std::get<0>(measure.value)(record)});
     }
   }
@@ -124,4 +128,4 @@ std::vector<Point> curve_of(const RunRecords& run, const Measure& measure, const
   return points;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -13,7 +13,7 @@
 #include "report/course.h"
 #include "report/run_records.h"
 
-namespace cohort {
+namespace cohort::report {
 
 enum class MeasureKind {
   kExact,  // each value counts as it is
@@ -27,8 +27,8 @@ struct Measure {
   std::string title;  // "Test accuracy (%)"
   Interval limits;    // where its values can be
   // Of the records of all ranks as one (over_ranks). Not a number where the run has no such value.
-  std::variant<double (*)(const StepRecord&), double (*)(const EvaluationRecord&),
-               double (*)(const DumpScore&)>
+  std::variant<double (*)(const metrics::StepRecord&), double (*)(const metrics::EvaluationRecord&),
+               double (*)(const storage::DumpScore&)>
       value;
   MeasureKind kind = MeasureKind::kExact;
   Scale scale = Scale::kLinear;  // on which it is usually read
@@ -77,4 +77,4 @@ std::vector<Point> curve_of(const RunRecords& run, const Measure& measure, const
 // Whether curve_of() shows models of a server: each counts until the next one comes.
 bool is_of_server(const RunRecords& run, const Measure& measure, Owner owner);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -2,7 +2,7 @@
 #include "report/pdf_document.h"
 #include "report/png_canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 
 bool can_draw_png() { return false; }
 bool can_draw_pdf() { return false; }
@@ -19,4 +19,4 @@ std::string pdf_document(Size, const std::vector<Drawing>&, std::string_view, st
       "install libcairo2-dev and build again");
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

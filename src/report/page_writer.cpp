@@ -6,7 +6,7 @@
 #include "report/placed_canvas.h"
 #include "report/text.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr Colour kPageInk = {25, 25, 25};
@@ -291,4 +291,4 @@ std::vector<Drawing> PageWriter::finish(const std::string& title) && {
   return result;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -14,7 +14,7 @@
 #include "report/report_facts.h"
 #include "report/summary_table.h"
 
-namespace cohort {
+namespace cohort::report {
 
 class PageWriter {
  public:
@@ -53,4 +53,4 @@ class PageWriter {
   std::vector<std::vector<Drawing>> pages_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::report

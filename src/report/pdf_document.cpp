@@ -5,7 +5,7 @@
 #include "report/cairo_canvas.h"
 #include "report/text.h"
 
-namespace cohort {
+namespace cohort::report {
 
 bool can_draw_pdf() { return true; }
 
@@ -40,4 +40,4 @@ std::string pdf_document(Size page, const std::vector<Drawing>& pages, std::stri
   return content;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

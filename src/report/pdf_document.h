@@ -7,7 +7,7 @@
 
 #include "report/canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 
 // Upright, in the units of a canvas.
 inline constexpr Size kA4 = {210 / 25.4 * 96, 297 / 25.4 * 96};
@@ -21,4 +21,4 @@ bool can_draw_pdf();
 std::string pdf_document(Size page, const std::vector<Drawing>& pages, std::string_view title,
                          std::string_view created);
 
-}  // namespace cohort
+}  // namespace cohort::report

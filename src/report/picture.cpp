@@ -9,7 +9,7 @@
 #include "report/svg_canvas.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -35,9 +35,9 @@ void write_picture(const Figure& figure, const fs::path& path, double pixels_per
   if (path.has_parent_path() && !fs::is_directory(path.parent_path(), error)) {
     throw FileError("cannot write " + name + ": there is no folder " + path.parent_path().string());
   }
-  write_file_atomically(path, lower(path.extension().string()) == ".png"
-                                  ? png_picture(figure.size, pixels_per_unit, drawing)
-                                  : svg_picture(figure.size, figure.title, drawing));
+  storage::write_file_atomically(path, lower(path.extension().string()) == ".png"
+                                           ? png_picture(figure.size, pixels_per_unit, drawing)
+                                           : svg_picture(figure.size, figure.title, drawing));
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -5,7 +5,7 @@
 
 #include "report/chart.h"
 
-namespace cohort {
+namespace cohort::report {
 
 // Throws ConfigError when write_picture() could not serve the path: its name ends neither in .svg
 // nor in .png, or in .png and this build cannot draw that.
@@ -16,4 +16,4 @@ void check_picture_path(const std::filesystem::path& path);
 // check_picture_path() and png_picture() do, FileError when the file cannot be written.
 void write_picture(const Figure& figure, const std::filesystem::path& path, double pixels_per_unit);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -1,6 +1,6 @@
 #include "report/placed_canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 
 void PlacedCanvas::rectangle(const Rectangle& area, Colour fill) {
   const Point corner = placed(Point{area.left, area.top});
@@ -37,4 +37,4 @@ Stroke PlacedCanvas::placed(Stroke stroke) const {
   return stroke;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -3,7 +3,7 @@
 
 #include "report/canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 
 // What is drawn at (x, y) appears at origin + scale * (x, y) of `target`, which must outlive it.
 class PlacedCanvas final : public Canvas {
@@ -26,4 +26,4 @@ class PlacedCanvas final : public Canvas {
   double scale_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "report/cairo_canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 
 bool can_draw_png() { return true; }
 
@@ -33,4 +33,4 @@ std::string png_picture(Size size, double pixels_per_unit, const Drawing& drawin
   return content;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

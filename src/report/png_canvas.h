@@ -5,7 +5,7 @@
 
 #include "report/canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 
 // Whether this build can draw PNG files.
 bool can_draw_png();
@@ -16,4 +16,4 @@ std::string png_picture(Size size, double pixels_per_unit, const Drawing& drawin
 
 inline constexpr double kMaxPixels = 100e6;  // four bytes of memory each
 
-}  // namespace cohort
+}  // namespace cohort::report

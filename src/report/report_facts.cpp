@@ -6,7 +6,7 @@
 #include "report/axis.h"
 #include "report/json_fields.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 using Runs = std::vector<RunRecords>;
@@ -144,4 +144,4 @@ std::vector<Fact> commands_of(const Runs& runs, const std::vector<std::string>& 
   return commands;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -7,7 +7,7 @@
 
 #include "report/run_records.h"
 
-namespace cohort {
+namespace cohort::report {
 
 struct Fact {
   std::string name;
@@ -27,4 +27,4 @@ std::vector<Fact> commands_of(const std::vector<RunRecords>& runs,
 std::string said_by(const std::vector<RunRecords>& runs,
                     const std::function<std::string(const RunRecords&)>& what);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -7,7 +7,7 @@
 #include "report/learning_curves.h"
 #include "report/measures.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr double kHalfWidth = 443;  // two beside one another fill the page at about 0.75
@@ -21,7 +21,7 @@ Figure figure_of_run(const RunRecords& run, const std::string& title) {
   if (!run.dumps.empty()) return dump_curves(run, title).figure;
   CurveOptions options{.y = {"train-loss", "test-top1"}, .title = title, .columns = 1};
   std::size_t workers = 0;
-  for (const StepRecord& record : run.steps) {
+  for (const metrics::StepRecord& record : run.steps) {
     workers = std::max(workers, static_cast<std::size_t>(record.rank) + 1);
   }
   if (workers > 1 && workers <= kMaxWorkers) options.by = CurvesBy::kWorker;
@@ -125,4 +125,4 @@ std::vector<Figure> comparison_figures(const std::vector<RunRecords>& runs,
   return figures;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

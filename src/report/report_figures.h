@@ -7,7 +7,7 @@
 #include "report/chart.h"
 #include "report/run_differences.h"
 
-namespace cohort {
+namespace cohort::report {
 
 // One for each run that has something to draw: its dumped models by worker and server, or else its
 // training loss by worker and test accuracy. Runs without are noted. Figures of a row are of one
@@ -20,4 +20,4 @@ std::vector<Figure> figures_of_runs(const std::vector<RunRecords>& runs,
 std::vector<Figure> comparison_figures(const std::vector<RunRecords>& runs,
                                        const std::vector<std::string>& labels);
 
-}  // namespace cohort
+}  // namespace cohort::report

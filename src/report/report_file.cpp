@@ -12,7 +12,7 @@
 #include "report/report_pages.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,9 +77,10 @@ void check_report_path(const fs::path& path) {
 
 void write_report(const Report& report, const fs::path& path) {
   check_report_path(path);
-  write_file_atomically(path, lower(path.extension().string()) == ".pdf"
-                                  ? pdf_document(kA4, report_pages(report), report.title, "")
-                                  : html_report(report));
+  storage::write_file_atomically(path,
+                                 lower(path.extension().string()) == ".pdf"
+                                     ? pdf_document(kA4, report_pages(report), report.title, "")
+                                     : html_report(report));
 }
 
 void write_figures_pdf(const std::vector<Figure>& figures, const fs::path& path,
@@ -112,7 +113,7 @@ void write_figures_pdf(const std::vector<Figure>& figures, const fs::path& path,
   for (const GridPage& page : pages) {
     drawings.push_back([&page, width](Canvas& canvas) { draw_page(page, width, canvas); });
   }
-  write_file_atomically(path, pdf_document(kA4, drawings, title, ""));
+  storage::write_file_atomically(path, pdf_document(kA4, drawings, title, ""));
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

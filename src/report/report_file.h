@@ -8,7 +8,7 @@
 #include "report/chart.h"
 #include "report/run_report.h"
 
-namespace cohort {
+namespace cohort::report {
 
 // Throws ConfigError when write_report() could not serve the path: its name ends neither in .pdf
 // nor in .html, or in .pdf and this build cannot draw that; FileError when its folder does not
@@ -25,4 +25,4 @@ void write_report(const Report& report, const std::filesystem::path& path);
 void write_figures_pdf(const std::vector<Figure>& figures, const std::filesystem::path& path,
                        const std::string& title);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -3,7 +3,7 @@
 #include "report/page_writer.h"
 #include "report/pdf_document.h"
 
-namespace cohort {
+namespace cohort::report {
 
 std::vector<Drawing> report_pages(const Report& report) {
   constexpr double kMargin = 56;
@@ -37,4 +37,4 @@ std::vector<Drawing> report_pages(const Report& report) {
   return std::move(writer).finish(report.title);
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -6,8 +6,8 @@
 #include "report/canvas.h"
 #include "report/run_report.h"
 
-namespace cohort {
+namespace cohort::report {
 
 std::vector<Drawing> report_pages(const Report& report);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr std::string_view kFirst[] = {
@@ -93,4 +93,4 @@ std::vector<Repetition> repetitions(std::size_t runs, const std::vector<Differen
   return result;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -6,7 +6,7 @@
 
 #include "report/run_records.h"
 
-namespace cohort {
+namespace cohort::report {
 
 struct Difference {
   std::string name;                 // of the setting
@@ -29,4 +29,4 @@ struct Repetition {
 // Every run is in one, in the order of their first runs. Runs of the same seed are repetitions too.
 std::vector<Repetition> repetitions(std::size_t runs, const std::vector<Difference>& differences);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -18,7 +18,7 @@
 #include "storage/json.h"
 #include "storage/worker_folder.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -63,7 +63,7 @@ fs::path place_of(const fs::path& folder) {
 // Whether a line that is no record known here was written whole: a record of a kind to come.
 bool is_foreign_record(std::string_view line) {
   try {
-    const nlohmann::json object = parse_json(line, kJsonDepth);
+    const nlohmann::json object = storage::parse_json(line, kJsonDepth);
     if (!object.is_object() || !object.contains("type") || !object["type"].is_string()) {
       return false;
     }
@@ -74,12 +74,12 @@ bool is_foreign_record(std::string_view line) {
   }
 }
 
-void keep(RunRecords& run, AnyRecord record) {
-  if (auto* step = std::get_if<StepRecord>(&record)) {
+void keep(RunRecords& run, metrics::AnyRecord record) {
+  if (auto* step = std::get_if<metrics::StepRecord>(&record)) {
     run.steps.push_back(*step);
-  } else if (auto* traffic = std::get_if<TrafficRecord>(&record)) {
+  } else if (auto* traffic = std::get_if<metrics::TrafficRecord>(&record)) {
     run.traffic.push_back(std::move(*traffic));
-  } else if (auto* evaluation = std::get_if<EvaluationRecord>(&record)) {
+  } else if (auto* evaluation = std::get_if<metrics::EvaluationRecord>(&record)) {
     if (evaluation->split == run.evaluated_on()) {
       run.evaluations.push_back(std::move(*evaluation));
     }
@@ -87,7 +87,7 @@ void keep(RunRecords& run, AnyRecord record) {
 }
 
 void read_metrics(RunRecords& run, const fs::path& path) {
-  const std::string text = read_text_file(path, kMaxMetrics);
+  const std::string text = storage::read_text_file(path, kMaxMetrics);
   std::size_t number = 0;
   std::vector<std::size_t> damaged;  // numbers of lines, from 1
   for (std::size_t begin = 0; begin < text.size();) {
@@ -96,7 +96,7 @@ void read_metrics(RunRecords& run, const fs::path& path) {
     begin = end + 1;
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    if (std::optional<AnyRecord> record = parse_record(line)) {
+    if (std::optional<metrics::AnyRecord> record = metrics::parse_record(line)) {
       keep(run, std::move(*record));
     } else if (!is_foreign_record(line)) {
       damaged.push_back(number);
@@ -115,7 +115,8 @@ void read_metrics(RunRecords& run, const fs::path& path) {
 
 void read_summary(RunRecords& run, const fs::path& path) {
   try {
-    const nlohmann::json json = parse_json(read_text_file(path, kMaxRunJson), kJsonDepth);
+    const nlohmann::json json =
+        storage::parse_json(storage::read_text_file(path, kMaxRunJson), kJsonDepth);
     if (json.is_object()) run.summary = json;
   } catch (const FileError& error) {
     run.notes.push_back(path.string() + " was skipped: " + error.what());
@@ -137,7 +138,8 @@ std::string begin_of(const RunRecords& run, const fs::path& description) {
 nlohmann::json read_description(const fs::path& folder) {
   const fs::path path = folder / "run.json";
   try {
-    nlohmann::json json = parse_json(read_text_file(path, kMaxRunJson), kJsonDepth);
+    nlohmann::json json =
+        storage::parse_json(storage::read_text_file(path, kMaxRunJson), kJsonDepth);
     return json.is_object() ? json : nlohmann::json::object();
   } catch (const FileError& error) {
     throw FileError(path.string() + ": " + error.what());
@@ -170,7 +172,7 @@ void add_process(RunRecords& run, RunRecords other) {
   // A server's evaluations, by which it chooses, have no rank.
   std::copy_if(other.evaluations.begin(), other.evaluations.end(),
                std::back_inserter(run.evaluations),
-               [](const EvaluationRecord& record) { return record.rank >= 0; });
+               [](const metrics::EvaluationRecord& record) { return record.rank >= 0; });
   run.traffic.insert(run.traffic.end(), other.traffic.begin(), other.traffic.end());
   run.dumps.unscored += other.dumps.unscored;
   if (const std::int64_t theirs = other.dumps.fewest_samples; theirs > 0) {
@@ -228,7 +230,7 @@ std::optional<fs::path> server_beside(const fs::path& first, const nlohmann::jso
     const nlohmann::json theirs = description_beside(folder);
     return is_of_server(theirs) && identity_of(theirs) == identity;
   };
-  if (const fs::path named = server_folder(first); fits(named)) return named;
+  if (const fs::path named = storage::server_folder(first); fits(named)) return named;
   // Without a name it has one of its own, and only the job says whose it is.
   // NOLINTNEXTLINE(readability-container-size-empty): JSON is never empty() when it is text
   if (identity["job"] == "") return std::nullopt;
@@ -237,7 +239,7 @@ std::optional<fs::path> server_beside(const fs::path& first, const nlohmann::jso
   for (fs::directory_iterator entry(place.parent_path(), error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name.starts_with(kUnnamedServer) && fits(entry->path())) {
+    if (name.starts_with(storage::kUnnamedServer) && fits(entry->path())) {
       return first.lexically_normal().parent_path() / name;
     }
   }
@@ -269,10 +271,10 @@ std::string RunRecords::asked_setting(const std::string& name) const {
   return given || !description.contains("command") ? setting(name) : "auto";
 }
 
-RunTotals RunRecords::totals() const {
-  RunTotals totals;
-  for (const StepRecord& record : steps) totals.add(record);
-  for (const TrafficRecord& record : traffic) totals.add(record);
+metrics::RunTotals RunRecords::totals() const {
+  metrics::RunTotals totals;
+  for (const metrics::StepRecord& record : steps) totals.add(record);
+  for (const metrics::TrafficRecord& record : traffic) totals.add(record);
   return totals;
 }
 
@@ -370,7 +372,7 @@ std::vector<fs::path> processes_of(const fs::path& folder) {
   const nlohmann::json identity = identity_of(description);
   const auto last = std::min(workers.get<std::int64_t>(), kMaxProcesses);
   for (Rank rank = 1; rank < last; ++rank) {
-    const fs::path other = worker_folder(folder, rank);
+    const fs::path other = storage::worker_folder(folder, rank);
     if (!is_run(other)) continue;
     const nlohmann::json theirs = read_description(other);
     if (rank_in(theirs) == rank && identity_of(theirs) == identity) result.push_back(other);
@@ -383,8 +385,9 @@ namespace {
 
 // The first worker's folder where `folder` is that of another process of its job.
 fs::path first_of_job(const fs::path& folder) {
-  const std::optional<WorkerFolder> worker = parse_worker_folder(folder);
-  const fs::path first = worker ? worker->run : parse_server_folder(folder).value_or(fs::path());
+  const std::optional<storage::WorkerFolder> worker = storage::parse_worker_folder(folder);
+  const fs::path first =
+      worker ? worker->run : storage::parse_server_folder(folder).value_or(fs::path());
   if (first.empty() || rank_in(description_beside(first)) != 0) return {};
   const std::vector<fs::path> all = processes_of(first);
   const bool part = std::any_of(all.begin() + 1, all.end(), [&](const fs::path& each) {
@@ -426,4 +429,4 @@ RunRecords read_run(const fs::path& folder) {
   return run;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -12,7 +12,7 @@
 #include "metrics/run_totals.h"
 #include "report/dump_scores.h"
 
-namespace cohort {
+namespace cohort::report {
 
 struct RunRecords {
   std::filesystem::path folder;                           // as it was named
@@ -21,11 +21,11 @@ struct RunRecords {
   nlohmann::json config = nlohmann::json::object();       // the settings, by name
   std::string begun;                                      // 2025-01-31 12:00 UTC; "": unknown
   std::filesystem::path part_of;  // the first process's run when this is another one's; or empty
-  std::vector<StepRecord> steps;  // one for each rank, in the file's order
-  std::vector<EvaluationRecord> evaluations;  // on evaluated_on(), likewise
-  std::vector<TrafficRecord> traffic;         // outside of steps, likewise
-  DumpScores dumps;                           // its own notes are among those below
-  std::vector<std::string> notes;             // for people: what was skipped, and where
+  std::vector<metrics::StepRecord> steps;              // one for each rank, in the file's order
+  std::vector<metrics::EvaluationRecord> evaluations;  // on evaluated_on(), likewise
+  std::vector<metrics::TrafficRecord> traffic;         // outside of steps, likewise
+  DumpScores dumps;                                    // its own notes are among those below
+  std::vector<std::string> notes;                      // for people: what was skipped, and where
 
   // The setting as text, whole numbers without decimals; "" when the run does not say.
   std::string setting(const std::string& name) const;
@@ -37,7 +37,7 @@ struct RunRecords {
   std::string evaluated_on() const;
 
   // Of all workers, from the first record to the last.
-  RunTotals totals() const;
+  metrics::RunTotals totals() const;
 
   // What run.json says; else what the records show.
   std::optional<double> steps_per_epoch() const;
@@ -76,4 +76,4 @@ std::vector<std::filesystem::path> expanded_runs(const std::vector<std::string>&
 // before p0.5. An order of all texts.
 bool natural_less(std::string_view a, std::string_view b);
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -9,7 +9,7 @@
 #include "report/learning_curves.h"
 #include "report/report_figures.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 using Runs = std::vector<RunRecords>;
@@ -104,4 +104,4 @@ Report make_report(const Runs& runs, const ReportOptions& options) {
   return report;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

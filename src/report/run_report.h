@@ -12,7 +12,7 @@
 #include "report/run_records.h"
 #include "report/summary_table.h"
 
-namespace cohort {
+namespace cohort::report {
 
 struct Report {
   std::string title;
@@ -37,4 +37,4 @@ struct ReportOptions {
 // is not that of the runs.
 Report make_report(const std::vector<RunRecords>& runs, const ReportOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::report

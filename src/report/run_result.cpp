@@ -7,15 +7,15 @@
 #include "report/course.h"
 #include "report/json_fields.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 void take_evaluations(const RunRecords& run, RunResult& result) {
   if (run.evaluations.empty()) return;
   // Of several workers' evaluations at the end, the first one's: the others evaluate copies of the
   // same model or their own, and nothing says which.
-  const EvaluationRecord* last = &run.evaluations.front();
-  for (const EvaluationRecord& record : run.evaluations) {
+  const metrics::EvaluationRecord* last = &run.evaluations.front();
+  for (const metrics::EvaluationRecord& record : run.evaluations) {
     if (record.step > last->step || (record.step == last->step && record.rank < last->rank)) {
       last = &record;
     }
@@ -49,10 +49,10 @@ void take_dumps(const RunRecords& run, RunResult& result) {
 
 // Of the whole run, from its records.
 void take_totals(const RunRecords& run, RunResult& result) {
-  const RunTotals totals = run.totals();
-  const StepRecord all = totals.steps();
-  if (training_seconds(all) > 0) {
-    result.samples_per_second = samples_per_second(all);
+  const metrics::RunTotals totals = run.totals();
+  const metrics::StepRecord all = totals.steps();
+  if (metrics::training_seconds(all) > 0) {
+    result.samples_per_second = metrics::samples_per_second(all);
   } else if (all.time_seconds > 0) {  // a simulation's steps have no durations
     result.samples_per_second = static_cast<double>(all.samples) / all.time_seconds;
   }
@@ -72,8 +72,9 @@ void take_totals(const RunRecords& run, RunResult& result) {
 
 double last_time(const RunRecords& run) {
   double seconds = run.dumps.last_seconds();
-  for (const StepRecord& record : run.steps) seconds = std::max(seconds, record.time_seconds);
-  for (const EvaluationRecord& record : run.evaluations) {
+  for (const metrics::StepRecord& record : run.steps)
+    seconds = std::max(seconds, record.time_seconds);
+  for (const metrics::EvaluationRecord& record : run.evaluations) {
     seconds = std::max(seconds, record.time_seconds);
   }
   return seconds;
@@ -117,14 +118,15 @@ RunResult result_of(const RunRecords& run) {
   result.diverged = has_diverged(run, result);
   // Dumps and steps, not the evaluation at the end: during that nobody trains.
   double trained = run.dumps.last_seconds();
-  for (const StepRecord& record : run.steps) trained = std::max(trained, record.time_seconds);
+  for (const metrics::StepRecord& record : run.steps)
+    trained = std::max(trained, record.time_seconds);
   result.freeze = find_freeze(run.dumps, trained);
   return result;
 }
 
 Reached reached_at(const RunRecords& run, double top1) {
-  const EvaluationRecord* first = nullptr;
-  for (const EvaluationRecord& record : run.evaluations) {
+  const metrics::EvaluationRecord* first = nullptr;
+  for (const metrics::EvaluationRecord& record : run.evaluations) {
     if (record.top1 < top1) continue;
     if (first == nullptr || record.time_seconds < first->time_seconds) first = &record;
   }
@@ -132,4 +134,4 @@ Reached reached_at(const RunRecords& run, double top1) {
   return {first->time_seconds, Positions(run, find_course("megabytes")).of(*first)};
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -9,7 +9,7 @@
 #include "report/findings.h"
 #include "report/run_records.h"
 
-namespace cohort {
+namespace cohort::report {
 
 // Accuracies and losses are of the test set, accuracies 0 to 1. Absent: the run does not say.
 struct RunResult {
@@ -55,4 +55,4 @@ struct Reached {
 };
 Reached reached_at(const RunRecords& run, double top1);
 
-}  // namespace cohort
+}  // namespace cohort::report

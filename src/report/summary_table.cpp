@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "report/axis.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr const char* kAbsent = "–";
@@ -216,4 +216,4 @@ std::vector<std::string> remarks_of(const Evidence& evidence) {
   return remarks;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

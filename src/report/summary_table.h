@@ -6,7 +6,7 @@
 
 #include "report/contenders.h"
 
-namespace cohort {
+namespace cohort::report {
 
 struct TableColumn {
   std::string title;
@@ -28,4 +28,4 @@ std::vector<std::string> remarks_of(const Evidence& evidence);
 
 inline constexpr std::size_t kMaxSettings = 3;
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -6,7 +6,7 @@
 
 #include "report/text.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 // Hundredths are finer than any screen shows. Locales do not matter to to_chars.
@@ -148,4 +148,4 @@ std::string svg_picture(Size size, std::string_view title, const Drawing& drawin
   return std::move(canvas).file();
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

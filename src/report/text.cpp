@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
@@ -137,4 +137,4 @@ std::vector<std::string> wrapped(std::string_view text, double width, const Wrap
   return lines;
 }
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::report {
 
 // `text` as valid UTF-8 that XML 1.0 and fonts accept: bytes and characters they do not (broken
 // sequences, control characters, surrogates) become U+FFFD, white space other than ' ' a space.
@@ -31,4 +31,4 @@ struct WrapStyle {
 // At least one line, which may be empty.
 std::vector<std::string> wrapped(std::string_view text, double width, const WrapStyle& style);
 
-}  // namespace cohort
+}  // namespace cohort::report

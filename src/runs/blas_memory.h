@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-namespace cohort {
+namespace cohort::runs {
 
 // For each thread that multiplies matrices, of OpenBLAS 0.3.21 on x86-64. When it cannot have it,
 // it asks again for ever.
@@ -23,4 +23,4 @@ inline bool can_map(std::size_t bytes) {
   return true;
 }
 
-}  // namespace cohort
+}  // namespace cohort::runs

@@ -11,12 +11,12 @@
 #include "runs/run_summary.h"
 #include "storage/sha256.h"
 
-namespace cohort {
+namespace cohort::runs {
 namespace {
 
 // Words have no line breaks in them.
 std::string hash_of(const std::vector<std::string>& words) {
-  Sha256 hash;
+  storage::Sha256 hash;
   for (const std::string& word : words) {
     hash.update(std::as_bytes(std::span(word)));
     hash.update(std::as_bytes(std::span("\n", 1)));
@@ -38,17 +38,17 @@ nlohmann::json together(nlohmann::json description) {
 
 }  // namespace
 
-nlohmann::json describe_data(const RunConfig& config, const DataSplits& data) {
+nlohmann::json describe_data(const config::RunConfig& config, const data::DataSplits& data) {
   nlohmann::json description = {{"found_at", data.found_at.string()}};
   const std::vector<std::string>& classes = data.train->class_names();
-  const TextDataset* train = as_text(*data.train);
-  const TextDataset* test = as_text(*data.test);
+  const data::TextDataset* train = data::as_text(*data.train);
+  const data::TextDataset* test = data::as_text(*data.test);
   if (train != nullptr && test != nullptr) {
     description["train_words"] = train->words();
     description["test_words"] = test->words();
     description["vocabulary"] = {{"words", classes.size()}, {"sha256", hash_of(classes)}};
   } else {
-    const std::int64_t apart = validation_size(config, *data.train);
+    const std::int64_t apart = engine::validation_size(config, *data.train);
     description["train_samples"] = data.train->size() - apart;
     if (apart > 0) description["validation_samples"] = apart;
     description["test_samples"] = data.test->size();
@@ -58,7 +58,7 @@ nlohmann::json describe_data(const RunConfig& config, const DataSplits& data) {
 }
 
 void require_data_of_run(const std::string& run, const nlohmann::json& document,
-                         const RunConfig& config, const DataSplits& data) {
+                         const config::RunConfig& config, const data::DataSplits& data) {
   const nlohmann::json before = together(document.value("data", nlohmann::json::object()));
   const nlohmann::json now = together(describe_data(config, data));
   for (const auto& [key, value] : now.items()) {
@@ -68,4 +68,4 @@ void require_data_of_run(const std::string& run, const nlohmann::json& document,
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::runs

@@ -7,15 +7,15 @@
 #include "config/run_config.h"
 #include "data/registry.h"
 
-namespace cohort {
+namespace cohort::runs {
 
 // For run.json: where the data were found, how many are trained on and how many of the training
 // samples are kept apart, and what they can be recognised by. Of a text's vocabulary that is a
 // count and a hash.
-nlohmann::json describe_data(const RunConfig& config, const DataSplits& data);
+nlohmann::json describe_data(const config::RunConfig& config, const data::DataSplits& data);
 
 // That `data` are those of the run at `run`, whose run.json is `document`. Throws ConfigError.
 void require_data_of_run(const std::string& run, const nlohmann::json& document,
-                         const RunConfig& config, const DataSplits& data);
+                         const config::RunConfig& config, const data::DataSplits& data);
 
-}  // namespace cohort
+}  // namespace cohort::runs

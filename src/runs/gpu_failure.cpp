@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace cohort {
+namespace cohort::runs {
 namespace {
 
 bool holds(std::string_view text, std::string_view part) {
@@ -89,4 +89,4 @@ std::optional<std::string> lost_gpu_text(std::string_view thrown) {
   return fmt::format("{}; this process can compute nothing more on that GPU", error);
 }
 
-}  // namespace cohort
+}  // namespace cohort::runs

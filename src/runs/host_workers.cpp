@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "launch/job_environment.h"
 
-namespace cohort {
+namespace cohort::runs {
 namespace {
 
 // A worker that lives holds its file locked.
@@ -27,8 +27,8 @@ bool is_held(const std::filesystem::path& file) {
 int workers_on_this_host(const std::string& job, Rank rank) {
   namespace fs = std::filesystem;
   try {
-    const fs::path folder =
-        fs::path(runtime_folder()) / ("workers-" + std::to_string(std::hash<std::string>()(job)));
+    const fs::path folder = fs::path(launch::runtime_folder()) /
+                            ("workers-" + std::to_string(std::hash<std::string>()(job)));
     fs::create_directories(folder);
     const fs::path own = folder / std::to_string(rank);
     const int descriptor = ::open(own.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -44,4 +44,4 @@ int workers_on_this_host(const std::string& job, Rank rank) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::runs

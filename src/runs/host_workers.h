@@ -5,11 +5,11 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::runs {
 
 // Counts this worker among those of the job on this host, until the process ends; returns how many
 // there are now, itself among them. `job` is the same for all of them. Of this user's alone; 1 when
 // no folder can be had to count in.
 int workers_on_this_host(const std::string& job, Rank rank);
 
-}  // namespace cohort
+}  // namespace cohort::runs

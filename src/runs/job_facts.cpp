@@ -7,25 +7,27 @@
 #include "engine/assemble.h"
 #include "runs/agreement.h"
 
-namespace cohort {
+namespace cohort::runs {
 namespace {
 
 class AgreementAtStart final : public JobAgreement {
  public:
-  explicit AgreementAtStart(Job& job) : processes_(job.between_processes()), shape_(job.shape()) {}
+  explicit AgreementAtStart(launch::Job& job)
+      : processes_(job.between_processes()), shape_(job.shape()) {}
 
-  void agree_on_settings(RunConfig& config) override {
+  void agree_on_settings(config::RunConfig& config) override {
     facts_.settings = settings_text(config);
     require_same_settings(processes_, config);
   }
 
-  void agree_on_data(const DataSplits& data) override {
+  void agree_on_data(const data::DataSplits& data) override {
     require_same_data(processes_, data);
     if (shape_.outlives_losses) facts_.data = data_facts(data);
   }
 
-  void agree_on_stepsize(RunConfig& config, const Model& model) override {
-    if (shape_.process == 0) choose_stepsize(config, shape_.size, largest_tensor(model));
+  void agree_on_stepsize(config::RunConfig& config, const models::Model& model) override {
+    if (shape_.process == 0)
+      engine::choose_stepsize(config, shape_.size, engine::largest_tensor(model));
     config.consensus_stepsize = from_first_process(processes_, config.consensus_stepsize);
     facts_.consensus_stepsize = config.consensus_stepsize;
   }
@@ -38,13 +40,13 @@ class AgreementAtStart final : public JobAgreement {
   }
 
  private:
-  Collectives& processes_;
-  JobShape shape_;
+  collectives::Collectives& processes_;
+  launch::JobShape shape_;
 };
 
 class AgreementOnReturn final : public JobAgreement {
  public:
-  explicit AgreementOnReturn(const Job& job) : process_(job.shape().process) {
+  explicit AgreementOnReturn(const launch::Job& job) : process_(job.shape().process) {
     try {
       const auto told = nlohmann::json::parse(job.rejoin_info());
       facts_ = {told.at("settings"), told.at("data"), told.at("consensus-stepsize"),
@@ -58,13 +60,13 @@ class AgreementOnReturn final : public JobAgreement {
     }
   }
 
-  void agree_on_settings(RunConfig& config) override {
+  void agree_on_settings(config::RunConfig& config) override {
     require_same_settings(facts_.settings, process_, config);
   }
-  void agree_on_data(const DataSplits& data) override {
+  void agree_on_data(const data::DataSplits& data) override {
     require_same_data(facts_.data, process_, data);
   }
-  void agree_on_stepsize(RunConfig& config, const Model&) override {
+  void agree_on_stepsize(config::RunConfig& config, const models::Model&) override {
     config.consensus_stepsize = facts_.consensus_stepsize;
   }
   void agree_on_run(const JobFacts&) override {}
@@ -75,11 +77,11 @@ class AgreementOnReturn final : public JobAgreement {
 
 }  // namespace
 
-std::unique_ptr<JobAgreement> agree_at_start(Job& job) {
+std::unique_ptr<JobAgreement> agree_at_start(launch::Job& job) {
   return std::make_unique<AgreementAtStart>(job);
 }
 
-std::unique_ptr<JobAgreement> agree_on_return(const Job& job) {
+std::unique_ptr<JobAgreement> agree_on_return(const launch::Job& job) {
   return std::make_unique<AgreementOnReturn>(job);
 }
 
@@ -93,4 +95,4 @@ std::string to_text(const JobFacts& facts) {
       .dump();
 }
 
-}  // namespace cohort
+}  // namespace cohort::runs

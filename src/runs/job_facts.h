@@ -12,7 +12,7 @@
 #include "launch/job.h"
 #include "models/model.h"
 
-namespace cohort {
+namespace cohort::runs {
 
 struct JobFacts {
   std::string settings;  // settings_text()
@@ -29,10 +29,10 @@ class JobAgreement {
   virtual ~JobAgreement() = default;
 
   // Throws ConfigError naming the process and what differs.
-  virtual void agree_on_settings(RunConfig& config) = 0;
-  virtual void agree_on_data(const DataSplits& data) = 0;
+  virtual void agree_on_settings(config::RunConfig& config) = 0;
+  virtual void agree_on_data(const data::DataSplits& data) = 0;
   // Found by one process for all: another host's arithmetic may differ in the last digit.
-  virtual void agree_on_stepsize(RunConfig& config, const Model& model) = 0;
+  virtual void agree_on_stepsize(config::RunConfig& config, const models::Model& model) = 0;
   // Of the process that keeps the run: `resume`, `run` and `id` as in JobFacts.
   virtual void agree_on_run(const JobFacts& of_first) = 0;
 
@@ -42,11 +42,11 @@ class JobAgreement {
   JobFacts facts_;
 };
 
-std::unique_ptr<JobAgreement> agree_at_start(Job& job);
+std::unique_ptr<JobAgreement> agree_at_start(launch::Job& job);
 // Throws PeerError when what the leader told cannot be read.
-std::unique_ptr<JobAgreement> agree_on_return(const Job& job);
+std::unique_ptr<JobAgreement> agree_on_return(const launch::Job& job);
 
 // For Job::set_rejoin_info().
 std::string to_text(const JobFacts& facts);
 
-}  // namespace cohort
+}  // namespace cohort::runs

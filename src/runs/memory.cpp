@@ -13,7 +13,7 @@
 #include "runs/blas_memory.h"
 #include "runs/gpu_failure.h"
 
-namespace cohort {
+namespace cohort::runs {
 namespace {
 
 constexpr double kGiB = 1 << 30;
@@ -74,4 +74,4 @@ void require_blas_memory(std::int64_t workers) {
       kBlasBuffer >> 20, workers));
 }
 
-}  // namespace cohort
+}  // namespace cohort::runs

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace cohort {
+namespace cohort::runs {
 
 // Whether the error says that memory could not be had, of the host or of a GPU; then what was
 // needed, what there is, and which settings to lower.
@@ -16,4 +16,4 @@ std::optional<std::string> out_of_memory_text(const std::exception& error);
 // worker that multiplies matrices: it would ask for them for ever.
 void require_blas_memory(std::int64_t workers);
 
-}  // namespace cohort
+}  // namespace cohort::runs

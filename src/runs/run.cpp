@@ -26,22 +26,22 @@
 #include "runs/run_keeper.h"
 #include "runs/run_servers.h"
 
-namespace cohort {
+namespace cohort::runs {
 namespace {
 
 // Whether workers that are not in step wait for each other in their exchange all the same.
-bool waits_in_exchange(const RunConfig& config) {
-  return traits_of(config.method).servers == MethodTraits::Servers::kParameters &&
+bool waits_in_exchange(const config::RunConfig& config) {
+  return methods::traits_of(config.method).servers == methods::MethodTraits::Servers::kParameters &&
          config.server_mode != "async";
 }
 
 // One process's part of a run, from the job it has joined to its end.
 class ProcessRun {
  public:
-  ProcessRun(RunConfig& config, const RunRequest& request, std::vector<std::string> notes,
-             RunObserver& observer, std::atomic<bool>& stop, Job& job)
+  ProcessRun(config::RunConfig& config, const RunRequest& request, std::vector<std::string> notes,
+             RunObserver& observer, std::atomic<bool>& stop, launch::Job& job)
       : config_(config),
-        traits_(traits_of(config.method)),
+        traits_(methods::traits_of(config.method)),
         request_(request),
         notes_(std::move(notes)),
         observer_(observer),
@@ -82,17 +82,18 @@ class ProcessRun {
     agreement_ = returns() ? agree_on_return(job_) : agree_at_start(job_);
     agreement_->agree_on_settings(config_);
     check_method_suits(config_, job_, request_.resume);
-    data_ = open_data(config_, request_.data_search);
+    data_ = engine::open_data(config_, request_.data_search);
     observer_.data_opened(config_, *data_);
     agreement_->agree_on_data(*data_);
-    model_ = build_model(config_, *data_->train, InitialWeights::kLater);
-    asked_ = to_json(config_);
+    model_ = engine::build_model(config_, *data_->train, engine::InitialWeights::kLater);
+    asked_ = methods::to_json(config_);
     agreement_->agree_on_stepsize(config_, *model_);
-    set_compute_threads(config_, *model_, shape_.host_size);
+    engine::set_compute_threads(config_, *model_, shape_.host_size);
     require_blas_memory(shape_.local_size);
-    check_workers(config_, *data_, shape_.size, {shape_.first_rank, shape_.local_size});
+    engine::check_workers(config_, *data_, shape_.size, {shape_.first_rank, shape_.local_size});
     // Read once more by the worker that needs it: here only to know that it can be.
-    if (!config_.init.empty() && request_.resume.empty()) initialize_from(config_.init, *model_);
+    if (!config_.init.empty() && request_.resume.empty())
+      engine::initialize_from(config_.init, *model_);
   }
 
   // The run's folder, and where the run stands.
@@ -140,26 +141,26 @@ class ProcessRun {
       outlets.metrics = &keeper_->metrics();
     }
     RunServers servers(config_, outlets);
-    std::optional<ServerAccess> access = servers.access();
+    std::optional<methods::ServerAccess> access = servers.access();
     if (access) {
       access->wait_for_others = request_.wait_for_others;
       access->note = say_;
       access->stop = &stop_;
     }
-    PauseClock pauses;
-    WorkerSetup setup(resume_ ? &*resume_ : nullptr, access ? &*access : nullptr);
+    engine::PauseClock pauses;
+    engine::WorkerSetup setup(resume_ ? &*resume_ : nullptr, access ? &*access : nullptr);
     setup.enters = returns();
     setup.note = say_;
     if (waits_in_exchange(config_)) setup.pauses = &pauses;
     setup.out_of_memory = out_of_memory_text;
-    run_workers(
-        config_, *data_, members, setup, [this](Worker& worker) { train_one(worker); },
+    engine::run_workers(
+        config_, *data_, members, setup, [this](engine::Worker& worker) { train_one(worker); },
         [this](const std::string& text) {
           observer_.note("cohort: " + text);
           std::fflush(nullptr);
           ::_exit(1);
         });
-    result_.swamp = servers.wait(result_.outcome.reason == StopReason::kInterrupted);
+    result_.swamp = servers.wait(result_.outcome.reason == engine::StopReason::kInterrupted);
   }
 
   FinishedRun finish() {
@@ -175,7 +176,8 @@ class ProcessRun {
       job_.between_processes().barrier(deadline_in(std::chrono::minutes(5)));
     }
     const bool complete = result_.outcome.missing.empty();
-    if (complete && result_.outcome.reason == StopReason::kInterrupted) job_.skip_farewell();
+    if (complete && result_.outcome.reason == engine::StopReason::kInterrupted)
+      job_.skip_farewell();
     return std::move(result_);
   }
 
@@ -185,7 +187,7 @@ class ProcessRun {
     keeper_->start_dumps(config_, request_.dump_root, earlier, say_);
   }
 
-  void train_one(Worker& worker) {
+  void train_one(engine::Worker& worker) {
     try {
       // The worker whose records, progress and checkpoints are this process's.
       const bool tells = keeper_.has_value() && worker.member().rank == shape_.first_rank;
@@ -197,54 +199,54 @@ class ProcessRun {
     }
   }
 
-  WorkerView view_of(const Worker& worker, const TotalsSink* totals) {
+  WorkerView view_of(const engine::Worker& worker, const metrics::TotalsSink* totals) {
     return observer_.view(
         {config_, worker.member().rank, worker.order().steps_per_epoch(), totals});
   }
 
-  static TrainerOptions options_of(const Worker& worker, const WorkerView& view) {
-    TrainerOptions options = worker.options();
+  static engine::TrainerOptions options_of(const engine::Worker& worker, const WorkerView& view) {
+    engine::TrainerOptions options = worker.options();
     options.due = view.due;
     return options;
   }
 
-  void train_silently(Worker& worker) {
-    DiscardSink discard;
+  void train_silently(engine::Worker& worker) {
+    metrics::DiscardSink discard;
     const WorkerView view = view_of(worker, nullptr);
     // Nobody gathers what workers do that are not in step.
     const bool records = keeper_ && !traits_.in_step();
-    MetricsSink& sink = records ? keeper_->metrics() : discard;
-    TrainerParts parts = worker.parts(*data_, sink, *view.progress);
-    if (keeper_ && traits_.models != MethodTraits::Models::kOne) {
+    metrics::MetricsSink& sink = records ? keeper_->metrics() : discard;
+    engine::TrainerParts parts = worker.parts(*data_, sink, *view.progress);
+    if (keeper_ && traits_.models != methods::MethodTraits::Models::kOne) {
       parts.outlets.dumps = keeper_->dumps();
     }
     if (shape_.outlives_losses) {
       parts.take_over = [this, &worker] { return take_over(worker); };
     }
     if (parts.group.alone()) parts.test = nullptr;  // one of them is enough
-    Trainer trainer(parts, options_of(worker, view));
+    engine::Trainer trainer(parts, options_of(worker, view));
     if (resume_ && !returns()) {
       trainer.resume_at(resume_->step, nlohmann::json::parse(resume_->engine), resume_->source);
     }
-    const TrainingOutcome outcome = trainer.run(stop_);
+    const engine::TrainingOutcome outcome = trainer.run(stop_);
     if (worker.member().rank == shape_.first_rank) result_.outcome = outcome;
   }
 
-  void train_and_tell(Worker& worker) {
+  void train_and_tell(engine::Worker& worker) {
     const WorkerView view = view_of(worker, &keeper_->totals());
     for (const auto& lines : {notes_, worker.notes()}) {
       for (const std::string& line : lines) view.progress->note(line);
     }
-    TrainerParts parts = worker.parts(*data_, keeper_->metrics(), *view.progress);
+    engine::TrainerParts parts = worker.parts(*data_, keeper_->metrics(), *view.progress);
     parts.outlets = keeper_->outlets(*view.progress);
-    Trainer trainer(parts, options_of(worker, view));
+    engine::Trainer trainer(parts, options_of(worker, view));
     keeper_->resume(trainer, config_, worker.options().total_steps);
     result_.outcome = trainer.run(stop_);
   }
 
   // Of the worker that leads in the place of the first one, which is lost: its process keeps the
   // run from now on.
-  TrainerOutlets take_over(const Worker& worker) {
+  engine::TrainerOutlets take_over(const engine::Worker& worker) {
     const std::string rank = std::to_string(worker.member().rank);
     // On this host as it would be if this process were the first.
     std::filesystem::path path = std::filesystem::path(request_.runs_dir) / agreement_->facts().run;
@@ -259,41 +261,41 @@ class ProcessRun {
     return keeper_->outlets(*taken_over_.progress);
   }
 
-  RunConfig& config_;
-  const MethodTraits& traits_;
+  config::RunConfig& config_;
+  const methods::MethodTraits& traits_;
   const RunRequest& request_;
   std::vector<std::string> notes_;  // for the user
   RunObserver& observer_;
   std::atomic<bool>& stop_;
-  Job& job_;
+  launch::Job& job_;
   const std::function<void(const std::string&)> say_;  // to people, from any thread
-  const JobShape shape_ = job_.shape();
+  const launch::JobShape shape_ = job_.shape();
   std::unique_ptr<JobAgreement> agreement_;
-  std::unique_ptr<DataSplits> data_;
-  std::unique_ptr<Model> model_;  // like those that the workers will have; until they start
-  nlohmann::json asked_;          // the settings before any was found out
-  nlohmann::json document_;       // run.json
-  std::optional<ResumePoint> resume_;
+  std::unique_ptr<data::DataSplits> data_;
+  std::unique_ptr<models::Model> model_;  // like those that the workers will have; until they start
+  nlohmann::json asked_;                  // the settings before any was found out
+  nlohmann::json document_;               // run.json
+  std::optional<engine::ResumePoint> resume_;
   std::optional<RunKeeper> keeper_;  // in the process that keeps the run
   WorkerView taken_over_;
   FinishedRun result_;
 };
 
 // What the method chooses where the user left it open, as a line for people.
-std::vector<std::string> adapt(RunConfig& config, const std::set<std::string>& given) {
+std::vector<std::string> adapt(config::RunConfig& config, const std::set<std::string>& given) {
   const auto is_given = [&](const std::string& name) { return given.count(name) > 0; };
-  const Adaptation chosen = adapt_to_method(config, is_given);
+  const methods::Adaptation chosen = methods::adapt_to_method(config, is_given);
   if (chosen.note.empty()) return {};
   return {chosen.note + "; --" + join(chosen.settings, " and --") +
           (chosen.settings.size() == 1 ? " sets it" : " set them")};
 }
 
-FinishedRun run_once(RunConfig config, RunRequest& request, RunObserver& observer,
+FinishedRun run_once(config::RunConfig config, RunRequest& request, RunObserver& observer,
                      std::atomic<bool>& stop) {
   const auto note = [&](const std::string& line) { observer.note("cohort: " + line); };
-  const bool alone = !traits_of(config.method).in_step();
+  const bool alone = !methods::traits_of(config.method).in_step();
   const bool remote = alone && (request.launched || !servers_to_start(config));
-  const std::unique_ptr<Job> job =
+  const std::unique_ptr<launch::Job> job =
       remote ? join_servers(config, request.launched, note) : join_job(config, request.place, note);
   std::vector<std::string> notes;
   if (request.given) notes = adapt(config, *std::exchange(request.given, std::nullopt));
@@ -302,7 +304,7 @@ FinishedRun run_once(RunConfig config, RunRequest& request, RunObserver& observe
     return ProcessRun(config, own, notes, observer, stop, *job).run();
   } catch (const CutOffError& error) {
     request.place.rejoin_at.clear();
-    for (const Address& address : job->addresses()) {
+    for (const network::Address& address : job->addresses()) {
       request.place.rejoin_at.push_back(address.text());
     }
     if (job->shape().local_size == 1) throw;
@@ -317,10 +319,10 @@ FinishedRun run_once(RunConfig config, RunRequest& request, RunObserver& observe
 
 }  // namespace
 
-FinishedRun run_job(RunConfig config, RunRequest request, RunObserver& observer,
+FinishedRun run_job(config::RunConfig config, RunRequest request, RunObserver& observer,
                     std::atomic<bool>& stop) {
   make_paths_absolute(config);
-  check_config(config);
+  methods::check_config(config);
   check_names(config);
   while (true) {
     try {
@@ -336,4 +338,4 @@ FinishedRun run_job(RunConfig config, RunRequest request, RunObserver& observer,
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::runs

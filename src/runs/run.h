@@ -13,17 +13,17 @@
 #include "runs/job_choice.h"
 #include "runs/run_observer.h"
 
-namespace cohort {
+namespace cohort::runs {
 
 struct RunRequest {
-  std::string name;                 // of the run's folder; empty: the next free one
-  std::string runs_dir = "runs";    // where it is made
-  std::string resume;               // go on with the run in this folder instead
-  JobPlace place = {};              // this process's, where no launcher says so
-  bool launched = false;            // by a launcher that started servers, too
-  bool wait_for_others = true;      // methods with servers: worker 0 ends when all have
-  std::string dump_root = "dumps";  // where in the run's folder models are dumped
-  SearchPath data_search = {};      // where data sets may be
+  std::string name;                   // of the run's folder; empty: the next free one
+  std::string runs_dir = "runs";      // where it is made
+  std::string resume;                 // go on with the run in this folder instead
+  JobPlace place = {};                // this process's, where no launcher says so
+  bool launched = false;              // by a launcher that started servers, too
+  bool wait_for_others = true;        // methods with servers: worker 0 ends when all have
+  std::string dump_root = "dumps";    // where in the run's folder models are dumped
+  data::SearchPath data_search = {};  // where data sets may be
   // The settings that the user gave: the method may choose the others. Nothing: it may not.
   std::optional<std::set<std::string>> given;
   std::vector<std::string> command = {};  // as the user wrote it, for run.json
@@ -36,7 +36,7 @@ struct RunRequest {
 //
 // A worker that hangs when all others have failed cannot be ended: the process ends then, with
 // status 1, after a note.
-FinishedRun run_job(RunConfig config, RunRequest request, RunObserver& observer,
+FinishedRun run_job(config::RunConfig config, RunRequest request, RunObserver& observer,
                     std::atomic<bool>& stop);
 
-}  // namespace cohort
+}  // namespace cohort::runs

@@ -16,36 +16,36 @@
 #include "runs/data_description.h"
 #include "storage/worker_folder.h"
 
-namespace cohort {
+namespace cohort::runs {
 namespace {
 
 namespace fs = std::filesystem;
 
 // Where the sample order of a run that goes on begins: as before when nothing about it changed, so
 // that the run is the very same; otherwise in the middle of the epoch.
-OrderStart order_start(const nlohmann::json& engine, const RunConfig& config) {
+data::OrderStart order_start(const nlohmann::json& engine, const config::RunConfig& config) {
   const auto start_from = [](const nlohmann::json& numbers) {
-    return OrderStart{numbers.at(0), numbers.at(1), numbers.at(2)};
+    return data::OrderStart{numbers.at(0), numbers.at(1), numbers.at(2)};
   };
   const nlohmann::json order = engine.value("order", nlohmann::json());
   if (order.is_null()) return {.epoch = config.start_epoch};
   const std::int64_t batch = order.at("batch_of_all");
-  if (batch == batch_of_all(config, static_cast<int>(config.workers))) {
+  if (batch == engine::batch_of_all(config, static_cast<int>(config.workers))) {
     return start_from(order.at("started_at"));
   }
   if (config.partition != "none") {
     throw ConfigError("a run with --partition goes on with the same --workers and --batch only");
   }
-  if (is_text_set(config.data)) {
+  if (data::is_text_set(config.data)) {
     throw ConfigError(fmt::format(
         "the run has cut its text into {} columns, one for each row of the batches of all workers, "
         "and goes on with as many: --batch times --workers must stay {}, but would be {}",
-        batch, batch, batch_of_all(config, static_cast<int>(config.workers))));
+        batch, batch, engine::batch_of_all(config, static_cast<int>(config.workers))));
   }
   return start_from(order.at("stands_at"));
 }
 
-nlohmann::json to_json(const ResumePoint& point) {
+nlohmann::json to_json(const engine::ResumePoint& point) {
   return {{"start", {point.start.step, point.start.epoch, point.start.position}},
           {"step", point.step},
           {"engine", point.engine},
@@ -63,28 +63,28 @@ nlohmann::json different_settings(const nlohmann::json& before, const nlohmann::
 
 }  // namespace
 
-void make_paths_absolute(RunConfig& config) {
+void make_paths_absolute(config::RunConfig& config) {
   for (std::string* path : {&config.data_dir, &config.init}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
   }
 }
 
-std::optional<ResumePoint> resume_point_from(const std::string& text) {
+std::optional<engine::ResumePoint> resume_point_from(const std::string& text) {
   if (text.empty()) return std::nullopt;
   const nlohmann::json document = nlohmann::json::parse(text);
   const nlohmann::json& start = document.at("start");
-  return ResumePoint{{start.at(0), start.at(1), start.at(2)},
-                     document.at("step"),
-                     document.at("engine"),
-                     document.at("source")};
+  return engine::ResumePoint{{start.at(0), start.at(1), start.at(2)},
+                             document.at("step"),
+                             document.at("engine"),
+                             document.at("source")};
 }
 
 namespace {
 
 // Whether the run at `path` is that of the first worker of this one's job.
-bool is_first_of_job(const fs::path& path, const RunConfig& own) {
+bool is_first_of_job(const fs::path& path, const config::RunConfig& own) {
   try {
-    const RunConfig first = read_run_config(path);
+    const config::RunConfig first = engine::read_run_config(path);
     return first.rank == 0 && first.method == own.method && first.workers == own.workers &&
            first.servers == own.servers && first.job == own.job;
   } catch (const Error&) {
@@ -95,10 +95,10 @@ bool is_first_of_job(const fs::path& path, const RunConfig& own) {
 // For a worker that is a process of its own: after the first one's run, which may be there already
 // or still take that number.
 std::string next_worker_name(const fs::path& runs, const std::string& stem,
-                             const RunConfig& config) {
+                             const config::RunConfig& config) {
   for (int number = 1;; ++number) {
-    const fs::path first = runs / RunDirectory::numbered(stem, number);
-    const fs::path own = worker_folder(first, static_cast<Rank>(config.rank));
+    const fs::path first = runs / engine::RunDirectory::numbered(stem, number);
+    const fs::path own = storage::worker_folder(first, static_cast<Rank>(config.rank));
     if (fs::exists(own)) continue;
     if (!fs::exists(first) || is_first_of_job(first, config)) return own.filename().string();
   }
@@ -107,37 +107,40 @@ std::string next_worker_name(const fs::path& runs, const std::string& stem,
 }  // namespace
 
 fs::path own_run(const fs::path& run, std::int64_t rank) {
-  const std::int64_t saved = rank < 0 ? rank : read_run_config(run).rank;
+  const std::int64_t saved = rank < 0 ? rank : engine::read_run_config(run).rank;
   if (saved == rank || saved < 0) return run;
-  const auto named = parse_worker_folder(run);
-  return worker_folder(named && named->rank == saved ? named->run : run, static_cast<Rank>(rank));
+  const auto named = storage::parse_worker_folder(run);
+  return storage::worker_folder(named && named->rank == saved ? named->run : run,
+                                static_cast<Rank>(rank));
 }
 
 RunRequest own_request(RunRequest request, std::int64_t rank) {
   if (!request.name.empty()) {
-    request.name = worker_folder(request.name, static_cast<Rank>(rank)).string();
+    request.name = storage::worker_folder(request.name, static_cast<Rank>(rank)).string();
   }
   if (!request.resume.empty()) request.resume = own_run(request.resume, rank).string();
   return request;
 }
 
-std::string job_identity(const RunConfig& config) {
-  return is_job_named(config.job) ? to_text(job_id_of(find_job_name(config.job))) : "";
+std::string job_identity(const config::RunConfig& config) {
+  return launch::is_job_named(config.job)
+             ? network::to_text(network::job_id_of(launch::find_job_name(config.job)))
+             : "";
 }
 
-RunFiles open_run_files(const RunConfig& config, const RunRequest& request,
+RunFiles open_run_files(const config::RunConfig& config, const RunRequest& request,
                         const nlohmann::json& run_json) {
   if (request.resume.empty()) {
     const std::string stem = config.model + "-" + config.data;
     const std::string name = request.name.empty() && config.rank > 0
                                  ? next_worker_name(request.runs_dir, stem, config)
                                  : request.name;
-    RunDirectory run = RunDirectory::create(request.runs_dir, name, stem, run_json);
-    CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
+    engine::RunDirectory run = engine::RunDirectory::create(request.runs_dir, name, stem, run_json);
+    storage::CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
     return {std::move(run), std::move(checkpoints), {}, {}};
   }
-  RunDirectory run = RunDirectory::open(request.resume);
-  CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
+  engine::RunDirectory run = engine::RunDirectory::open(request.resume);
+  storage::CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
   std::vector<std::string> notes;
   auto checkpoint = checkpoints.load_latest(
       [&](const std::string& warning) { notes.push_back("warning: " + warning); });
@@ -155,14 +158,16 @@ RunFiles open_run_files(const RunConfig& config, const RunRequest& request,
 namespace {
 
 // Nothing when `place` is another run's, or is held by another process.
-std::optional<RunDirectory> open_or_make(const fs::path& place, const nlohmann::json& document) {
+std::optional<engine::RunDirectory> open_or_make(const fs::path& place,
+                                                 const nlohmann::json& document) {
   try {
     if (!fs::exists(place / "run.json")) {
-      return RunDirectory::create(place.parent_path(), place.filename().string(), "", document);
+      return engine::RunDirectory::create(place.parent_path(), place.filename().string(), "",
+                                          document);
     }
     const std::string id = document.at("id");
-    if (read_run_json(place).value("id", "") != id) return std::nullopt;
-    RunDirectory run = RunDirectory::open(place);
+    if (engine::read_run_json(place).value("id", "") != id) return std::nullopt;
+    engine::RunDirectory run = engine::RunDirectory::open(place);
     run.repair_metrics();
     return run;
   } catch (const ConfigError&) {
@@ -170,8 +175,8 @@ std::optional<RunDirectory> open_or_make(const fs::path& place, const nlohmann::
   }
 }
 
-RunDirectory find_place(const fs::path& path, const std::string& who,
-                        const nlohmann::json& document) {
+engine::RunDirectory find_place(const fs::path& path, const std::string& who,
+                                const nlohmann::json& document) {
   constexpr int kMaxPlaces = 100;
   for (int number = 0; number < kMaxPlaces; ++number) {
     const std::string suffix = number > 1 ? "-" + std::to_string(number) : "";
@@ -183,10 +188,10 @@ RunDirectory find_place(const fs::path& path, const std::string& who,
 
 }  // namespace
 
-RunFiles take_over_run(const fs::path& path, const std::string& who, const RunConfig& config,
-                       const nlohmann::json& document) {
-  const auto keep = [&](RunDirectory run) -> RunFiles {
-    CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
+RunFiles take_over_run(const fs::path& path, const std::string& who,
+                       const config::RunConfig& config, const nlohmann::json& document) {
+  const auto keep = [&](engine::RunDirectory run) -> RunFiles {
+    storage::CheckpointStore checkpoints(run.checkpoints(), static_cast<int>(config.keep));
     return {std::move(run), std::move(checkpoints), {}, {}};
   };
   try {
@@ -196,9 +201,9 @@ RunFiles take_over_run(const fs::path& path, const std::string& who, const RunCo
   }
 }
 
-std::string resume_text(const RunFiles& files, const RunConfig& config) {
+std::string resume_text(const RunFiles& files, const config::RunConfig& config) {
   if (!files.checkpoint) return "";
-  const LoadedCheckpoint& checkpoint = *files.checkpoint;
+  const storage::LoadedCheckpoint& checkpoint = *files.checkpoint;
   const nlohmann::json engine = checkpoint.extra.value("engine", nlohmann::json::object());
   try {
     return to_json({order_start(engine, config), checkpoint.step, engine.dump(),
@@ -210,26 +215,26 @@ std::string resume_text(const RunFiles& files, const RunConfig& config) {
 }
 
 nlohmann::json describe_host() {
-  const HostDescription host = describe_this_host();
+  const launch::HostDescription host = launch::describe_this_host();
   return {{"name", host.name},
           {"system", host.system},
           {"cpu", host.cpu},
           {"cores", host.cores},
           {"openblas_coretype", host.openblas_coretype},
-          {"cohort", version()},
-          {"libtorch", libtorch_version()}};
+          {"cohort", engine::version()},
+          {"libtorch", engine::libtorch_version()}};
 }
 
-nlohmann::json run_document(const RunConfig& config, const nlohmann::json& asked,
-                            const Model& model, const DataSplits& data,
+nlohmann::json run_document(const config::RunConfig& config, const nlohmann::json& asked,
+                            const models::Model& model, const data::DataSplits& data,
                             const std::vector<std::string>& arguments) {
-  const WorkerPlace first{0, static_cast<int>(config.workers), 0};
-  return {{"id", to_text(random_job_id())},
-          {"config", to_json(config)},
-          {"unused", unused_settings(config)},
+  const engine::WorkerPlace first{0, static_cast<int>(config.workers), 0};
+  return {{"id", network::to_text(network::random_job_id())},
+          {"config", methods::to_json(config)},
+          {"unused", methods::unused_settings(config)},
           {"job", job_identity(config)},
-          {"asked", different_settings(asked, to_json(config))},
-          {"steps_per_epoch", sample_order(config, *data.train, first).steps_per_epoch()},
+          {"asked", different_settings(asked, methods::to_json(config))},
+          {"steps_per_epoch", engine::sample_order(config, *data.train, first).steps_per_epoch()},
           {"command", arguments},
           {"resumed_by", nlohmann::json::array()},
           {"host", describe_host()},
@@ -237,13 +242,14 @@ nlohmann::json run_document(const RunConfig& config, const nlohmann::json& asked
           {"data", describe_data(config, data)}};
 }
 
-nlohmann::json resumed_document(const std::string& run, const RunConfig& config,
-                                const DataSplits& data, const std::vector<std::string>& arguments) {
-  nlohmann::json document = read_run_json(run);
+nlohmann::json resumed_document(const std::string& run, const config::RunConfig& config,
+                                const data::DataSplits& data,
+                                const std::vector<std::string>& arguments) {
+  nlohmann::json document = engine::read_run_json(run);
   require_data_of_run(run, document, config, data);
-  if (!document.contains("id")) document["id"] = to_text(random_job_id());
-  document["config"] = to_json(config);
-  document["unused"] = unused_settings(config);
+  if (!document.contains("id")) document["id"] = network::to_text(network::random_job_id());
+  document["config"] = methods::to_json(config);
+  document["unused"] = methods::unused_settings(config);
   document["resumed_by"].push_back(arguments);
   document["host"] = describe_host();
   return document;
@@ -266,15 +272,16 @@ bool may_change_on_resume(const std::string& setting) {
   return std::find(free.begin(), free.end(), setting) != free.end();
 }
 
-std::vector<ChangedSetting> forbidden_changes(const RunConfig& before, RunConfig asked) {
+std::vector<ChangedSetting> forbidden_changes(const config::RunConfig& before,
+                                              config::RunConfig asked) {
   make_paths_absolute(asked);
   std::vector<ChangedSetting> changed;
-  for (const ConfigField& field : config_fields()) {
-    const std::string was = field_text(before, field);
-    const std::string now = field_text(asked, field);
+  for (const config::ConfigField& field : methods::config_fields()) {
+    const std::string was = config::field_text(before, field);
+    const std::string now = config::field_text(asked, field);
     if (was != now && !may_change_on_resume(field.name)) changed.push_back({field.name, was, now});
   }
   return changed;
 }
 
-}  // namespace cohort
+}  // namespace cohort::runs

@@ -9,7 +9,7 @@
 #include "runs/swamp_host.h"
 #include "storage/dump_files.h"
 
-namespace cohort {
+namespace cohort::runs {
 
 RunKeeper::RunKeeper(RunFiles files, nlohmann::json document, bool resumed)
     : files_(std::move(files)),
@@ -17,7 +17,7 @@ RunKeeper::RunKeeper(RunFiles files, nlohmann::json document, bool resumed)
       resumed_(resumed),
       metrics_({&files_.run.metrics(), &totals_}) {}
 
-TrainerOutlets RunKeeper::outlets(Progress& progress) {
+engine::TrainerOutlets RunKeeper::outlets(engine::Progress& progress) {
   return {.metrics = &metrics_,
           .progress = &progress,
           .checkpoints = &files_.checkpoints,
@@ -25,24 +25,24 @@ TrainerOutlets RunKeeper::outlets(Progress& progress) {
           .dumps = dumps_.get()};
 }
 
-void RunKeeper::start_dumps(const RunConfig& config, const std::string& root,
+void RunKeeper::start_dumps(const config::RunConfig& config, const std::string& root,
                             double earlier_seconds,
                             const std::function<void(const std::string&)>& note) {
   if (config.dump_every == 0) return;
-  DumpWriterOptions options;
+  storage::DumpWriterOptions options;
   // A run that goes on has them where it began to.
-  const bool directly = std::filesystem::exists(path() / DumpName{}.series());
+  const bool directly = std::filesystem::exists(path() / storage::DumpName{}.series());
   options.root = path() / (directly ? "." : root);
   options.keep = config.keep_dumps;
   options.drop_when_slow = config.dump_drop;
   options.earlier_seconds = earlier_seconds;
   options.note = note;
-  dumps_ = std::make_unique<DumpWriter>(std::move(options));
+  dumps_ = std::make_unique<storage::DumpWriter>(std::move(options));
 }
 
 void RunKeeper::finish_dumps(const std::function<void(const std::string&)>& note) {
   if (!dumps_) return;
-  const DumpCounts counts = dumps_->finish();
+  const storage::DumpCounts counts = dumps_->finish();
   if (counts.failed > 0) {
     note(fmt::format("warning: {} of {} models could not be dumped", counts.failed,
                      counts.failed + counts.written));
@@ -55,9 +55,9 @@ void RunKeeper::finish_dumps(const std::function<void(const std::string&)>& note
   }
 }
 
-void RunKeeper::resume(Trainer& trainer, const RunConfig& config, Step total) {
+void RunKeeper::resume(engine::Trainer& trainer, const config::RunConfig& config, Step total) {
   if (files_.checkpoint) {
-    const LoadedCheckpoint& checkpoint = *files_.checkpoint;
+    const storage::LoadedCheckpoint& checkpoint = *files_.checkpoint;
     if (checkpoint.step > total) {
       throw ConfigError(fmt::format("{} is at step {} already, beyond the {} asked for: raise {}",
                                     path().string(), checkpoint.step, total, length_flag(config)));
@@ -70,17 +70,17 @@ void RunKeeper::resume(Trainer& trainer, const RunConfig& config, Step total) {
 }
 
 void RunKeeper::summarize(FinishedRun& result) {
-  const TrainingOutcome& outcome = result.outcome;
+  const engine::TrainingOutcome& outcome = result.outcome;
   result.path = path();
   result.totals = totals_.totals();
-  result.summary = cohort::summarize(outcome, result.totals, path());
+  result.summary = runs::summarize(outcome, result.totals, path());
   if (result.swamp) result.summary["swamp"] = to_json(*result.swamp);
   result.had_nothing_to_do = resumed_ && outcome.steps_now == 0 &&
                              outcome.evaluation_seconds == 0 &&
-                             outcome.reason != StopReason::kInterrupted;
+                             outcome.reason != engine::StopReason::kInterrupted;
   // What the sitting that trained has measured stays.
   if (result.had_nothing_to_do && std::filesystem::exists(path() / "summary.json")) return;
   files_.run.write_summary(result.summary);
 }
 
-}  // namespace cohort
+}  // namespace cohort::runs

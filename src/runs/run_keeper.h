@@ -15,7 +15,7 @@
 #include "runs/run_observer.h"
 #include "storage/dump_writer.h"
 
-namespace cohort {
+namespace cohort::runs {
 
 class RunKeeper {
  public:
@@ -28,22 +28,22 @@ class RunKeeper {
   const std::filesystem::path& path() const { return files_.run.path(); }
   const nlohmann::json& document() const { return document_; }
   // Everything that is recorded goes to the run's folder, and is added up.
-  MetricsSink& metrics() { return metrics_; }
-  const TotalsSink& totals() const { return totals_; }
-  DumpWriter* dumps() { return dumps_.get(); }  // null: no models are dumped
+  metrics::MetricsSink& metrics() { return metrics_; }
+  const metrics::TotalsSink& totals() const { return totals_; }
+  storage::DumpWriter* dumps() { return dumps_.get(); }  // null: no models are dumped
 
   // Where the worker that tells of all writes.
-  TrainerOutlets outlets(Progress& progress);
+  engine::TrainerOutlets outlets(engine::Progress& progress);
 
   // Lets models be dumped, if the configuration wants it, in the folder `root` of the run's.
-  void start_dumps(const RunConfig& config, const std::string& root, double earlier_seconds,
+  void start_dumps(const config::RunConfig& config, const std::string& root, double earlier_seconds,
                    const std::function<void(const std::string&)>& note);
   // All models are written; what could not be is noted.
   void finish_dumps(const std::function<void(const std::string&)>& note);
 
   // Brings a run that goes on up to date: run.json, and the trainer to the checkpoint, if there is
   // one. Throws ConfigError when that is beyond `total` steps.
-  void resume(Trainer& trainer, const RunConfig& config, Step total);
+  void resume(engine::Trainer& trainer, const config::RunConfig& config, Step total);
 
   // Writes the summary of `result`, and completes it.
   void summarize(FinishedRun& result);
@@ -52,9 +52,9 @@ class RunKeeper {
   RunFiles files_;
   nlohmann::json document_;
   bool resumed_;
-  TotalsSink totals_;  // of this sitting
-  TeeSink metrics_;
-  std::unique_ptr<DumpWriter> dumps_;
+  metrics::TotalsSink totals_;  // of this sitting
+  metrics::TeeSink metrics_;
+  std::unique_ptr<storage::DumpWriter> dumps_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::runs

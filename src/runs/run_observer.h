@@ -17,37 +17,38 @@
 #include "metrics/run_totals.h"
 #include "swamp/swamp_report.h"
 
-namespace cohort {
+namespace cohort::runs {
 
 // A run whose folder has been opened, in the process that keeps it.
 struct OpenedRun {
-  const RunConfig& config;
-  const DataSplits& data;
+  const config::RunConfig& config;
+  const data::DataSplits& data;
   std::int64_t parameters;  // of the model
   const std::filesystem::path& path;
 };
 
 // A worker of this process that is about to train.
 struct WorkerSeat {
-  const RunConfig& config;
+  const config::RunConfig& config;
   Rank rank;
   Step steps_per_epoch;
-  const TotalsSink* totals;  // of the run, where this worker's process keeps it and it tells of all
+  const metrics::TotalsSink*
+      totals;  // of the run, where this worker's process keeps it and it tells of all
 };
 
 // What is shown of a worker, and after which steps: the latter is the same for all workers.
 struct WorkerView {
-  std::unique_ptr<Progress> progress = make_silent_progress();
-  DueSteps due = {};
+  std::unique_ptr<engine::Progress> progress = engine::make_silent_progress();
+  engine::DueSteps due = {};
 };
 
 struct FinishedRun {
-  RunConfig config;            // with everything that was found out
-  TrainingOutcome outcome;     // of this process's first worker
-  std::filesystem::path path;  // the run's folder; empty: another process keeps it
-  RunTotals totals;            // of what it recorded
-  nlohmann::json summary;      // what summary.json holds
-  std::optional<SwampReport> swamp;
+  config::RunConfig config;         // with everything that was found out
+  engine::TrainingOutcome outcome;  // of this process's first worker
+  std::filesystem::path path;       // the run's folder; empty: another process keeps it
+  metrics::RunTotals totals;        // of what it recorded
+  nlohmann::json summary;           // what summary.json holds
+  std::optional<swamp::SwampReport> swamp;
   bool had_nothing_to_do = false;  // a run that was resumed when it had finished
 };
 
@@ -56,7 +57,7 @@ class RunObserver {
   virtual ~RunObserver() = default;
 
   // Settings that follow from how many samples there are.
-  virtual void data_opened(RunConfig&, const DataSplits&) {}
+  virtual void data_opened(config::RunConfig&, const data::DataSplits&) {}
   // All is checked; a folder of the run's name may still be there.
   virtual void make_room() {}
   virtual void opened(const OpenedRun&) {}
@@ -70,4 +71,4 @@ class RunObserver {
   virtual void finished(const FinishedRun&) {}
 };
 
-}  // namespace cohort
+}  // namespace cohort::runs

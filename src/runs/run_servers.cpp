@@ -9,23 +9,24 @@
 #include "network/identity.h"
 #include "runs/job_choice.h"
 
-namespace cohort {
+namespace cohort::runs {
 
-RunServers::RunServers(const RunConfig& config, const RunServerOutlets& outlets) {
-  const MethodTraits& traits = traits_of(config.method);
+RunServers::RunServers(const config::RunConfig& config, const RunServerOutlets& outlets) {
+  const methods::MethodTraits& traits = methods::traits_of(config.method);
   if (traits.in_step()) return;
-  ServerAccess& access = access_.emplace();
+  methods::ServerAccess& access = access_.emplace();
   const std::optional<int> own = servers_to_start(config);
   if (!own) {
-    access.servers = parse_addresses(config.servers);
-    access.job = job_id_of(find_job_name(config.job));
-    access.credentials = find_credentials(config.token_file, config.tls_dir, config.insecure);
-    access.runtime_folder = runtime_folder();
+    access.servers = network::parse_addresses(config.servers);
+    access.job = network::job_id_of(launch::find_job_name(config.job));
+    access.credentials =
+        launch::find_credentials(config.token_file, config.tls_dir, config.insecure);
+    access.runtime_folder = launch::runtime_folder();
     return;
   }
-  access.job = random_job_id();
+  access.job = network::random_job_id();
   const auto workers = static_cast<int>(config.workers);
-  if (traits.servers == MethodTraits::Servers::kBestModel) {
+  if (traits.servers == methods::MethodTraits::Servers::kBestModel) {
     SwampHostOptions options;
     options.config = config;
     options.data_search = outlets.data_search;
@@ -41,11 +42,11 @@ RunServers::RunServers(const RunConfig& config, const RunServerOutlets& outlets)
   }
 }
 
-std::optional<SwampReport> RunServers::wait(bool interrupted) {
+std::optional<swamp::SwampReport> RunServers::wait(bool interrupted) {
   if (threads_) threads_->wait();
   if (!swamp_) return std::nullopt;
   if (interrupted) swamp_->stop();
   return swamp_->wait();
 }
 
-}  // namespace cohort
+}  // namespace cohort::runs

@@ -14,31 +14,31 @@
 #include "runs/swamp_host.h"
 #include "storage/dump_writer.h"
 
-namespace cohort {
+namespace cohort::runs {
 
 // What a best-model server of this process judges models by and writes to.
 struct RunServerOutlets {
-  SearchPath data_search = {};
-  DumpWriter* dumps = nullptr;     // of accepted models; null: none
-  MetricsSink* metrics = nullptr;  // null: nobody asks
+  data::SearchPath data_search = {};
+  storage::DumpWriter* dumps = nullptr;     // of accepted models; null: none
+  metrics::MetricsSink* metrics = nullptr;  // null: nobody asks
 };
 
 class RunServers {
  public:
   // Starts those that the configuration wants in this process; nothing for methods without.
-  RunServers(const RunConfig& config, const RunServerOutlets& outlets);
+  RunServers(const config::RunConfig& config, const RunServerOutlets& outlets);
 
   // Where they are, for workers; what they are to be told besides is missing.
-  const std::optional<ServerAccess>& access() const { return access_; }
+  const std::optional<methods::ServerAccess>& access() const { return access_; }
 
   // After the workers: waits until the servers of this process have ended, which they do when all
   // workers have left. `interrupted`: what waits to be examined is let go.
-  std::optional<SwampReport> wait(bool interrupted);
+  std::optional<swamp::SwampReport> wait(bool interrupted);
 
  private:
-  std::optional<ServerAccess> access_;
+  std::optional<methods::ServerAccess> access_;
   std::unique_ptr<ServerThreads> threads_;
   std::unique_ptr<SwampThread> swamp_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::runs

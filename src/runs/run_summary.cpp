@@ -10,22 +10,22 @@
 #include "metrics/over_ranks.h"
 #include "runs/data_description.h"
 
-namespace cohort {
+namespace cohort::runs {
 namespace {
 
-const char* reason_name(StopReason reason) {
+const char* reason_name(engine::StopReason reason) {
   switch (reason) {
-    case StopReason::kFinished:
+    case engine::StopReason::kFinished:
       return "finished";
-    case StopReason::kTargetReached:
+    case engine::StopReason::kTargetReached:
       return "target-reached";
-    case StopReason::kInterrupted:
+    case engine::StopReason::kInterrupted:
       return "interrupted";
   }
   return "";
 }
 
-nlohmann::json evaluation_json(const std::optional<Evaluation>& evaluation, bool text) {
+nlohmann::json evaluation_json(const std::optional<engine::Evaluation>& evaluation, bool text) {
   if (!evaluation) return nullptr;
   nlohmann::json json = {{"loss", evaluation->loss},
                          {"top1", evaluation->top1},
@@ -35,9 +35,9 @@ nlohmann::json evaluation_json(const std::optional<Evaluation>& evaluation, bool
   return json;
 }
 
-nlohmann::json late_json(const TrainingOutcome& outcome) {
+nlohmann::json late_json(const engine::TrainingOutcome& outcome) {
   nlohmann::json all = nlohmann::json::array();
-  for (const Lateness& each : outcome.late) {
+  for (const methods::Lateness& each : outcome.late) {
     all.push_back({{"seconds", each.seconds},
                    {"data_seconds", each.data_seconds},
                    {"steps_last", each.steps_last}});
@@ -59,11 +59,11 @@ nlohmann::json bytes_json(const Record& record) {
 
 }  // namespace
 
-std::string late_text(const std::vector<Lateness>& late, Step steps, double seconds) {
+std::string late_text(const std::vector<methods::Lateness>& late, Step steps, double seconds) {
   if (late.size() < 2 || steps == 0 || seconds <= 0) return "";
-  const auto worst =
-      std::max_element(late.begin(), late.end(),
-                       [](const Lateness& a, const Lateness& b) { return a.seconds < b.seconds; });
+  const auto worst = std::max_element(
+      late.begin(), late.end(),
+      [](const methods::Lateness& a, const methods::Lateness& b) { return a.seconds < b.seconds; });
   const double share = worst->seconds / seconds;
   // Somebody is always last. It means something when it is the same one and costs something.
   const double by_chance = 1.0 / static_cast<double>(late.size());
@@ -74,15 +74,15 @@ std::string late_text(const std::vector<Lateness>& late, Step steps, double seco
                      100 * share, worst->data_seconds > worst->seconds / 2 ? "data" : "computing");
 }
 
-nlohmann::json summarize(const TrainingOutcome& outcome, const RunTotals& totals,
+nlohmann::json summarize(const engine::TrainingOutcome& outcome, const metrics::RunTotals& totals,
                          const std::filesystem::path& run) {
-  const StepRecord all = totals.steps();
+  const metrics::StepRecord all = totals.steps();
   nlohmann::json sitting = {{"workers", totals.workers()},
                             {"steps", outcome.steps_now},
                             {"samples", all.samples},
                             {"steps_per_second", per_second(static_cast<double>(outcome.steps_now),
-                                                            training_seconds(all))},
-                            {"samples_per_second", samples_per_second(all)},
+                                                            metrics::training_seconds(all))},
+                            {"samples_per_second", metrics::samples_per_second(all)},
                             {"first_step_seconds", outcome.first_step_seconds},
                             {"data_seconds", all.data_seconds},
                             {"compute_seconds", all.compute_seconds},
@@ -108,13 +108,13 @@ nlohmann::json summarize(const TrainingOutcome& outcome, const RunTotals& totals
           {"this_sitting", sitting}};
 }
 
-std::string length_flag(const RunConfig& config) {
+std::string length_flag(const config::RunConfig& config) {
   return config.iterations > 0 ? "--iterations" : "--epochs";
 }
 
-std::string already_done_text(const TrainingOutcome& outcome, const RunConfig& config,
-                              const std::string& run) {
-  if (outcome.reason == StopReason::kTargetReached) {
+std::string already_done_text(const engine::TrainingOutcome& outcome,
+                              const config::RunConfig& config, const std::string& run) {
+  if (outcome.reason == engine::StopReason::kTargetReached) {
     return fmt::format(
         "{0} is finished: it has reached its --target-accuracy {1:g} at step {2}. To train on, "
         "raise it, or give 0 for no target: cohort train --resume {0} --target-accuracy 0",
@@ -128,4 +128,4 @@ std::string already_done_text(const TrainingOutcome& outcome, const RunConfig& c
       run, with_commas(outcome.steps), flag, length, 2 * length);
 }
 
-}  // namespace cohort
+}  // namespace cohort::runs

@@ -11,21 +11,21 @@
 #include "engine/trainer.h"
 #include "metrics/run_totals.h"
 
-namespace cohort {
+namespace cohort::runs {
 
 // "rank 1 held the others up 48.0 ms a step (19% of the time), by its data": the one worker that
 // others wait for in most of `steps`, if that costs anything worth a word; else "".
-std::string late_text(const std::vector<Lateness>& late, Step steps, double seconds);
+std::string late_text(const std::vector<methods::Lateness>& late, Step steps, double seconds);
 
 // The content of summary.json. `totals`: of this sitting's records.
-nlohmann::json summarize(const TrainingOutcome& outcome, const RunTotals& totals,
+nlohmann::json summarize(const engine::TrainingOutcome& outcome, const metrics::RunTotals& totals,
                          const std::filesystem::path& run);
 
 // The setting that says how long a run goes on: "--epochs" or "--iterations".
-std::string length_flag(const RunConfig& config);
+std::string length_flag(const config::RunConfig& config);
 
 // For a run that had nothing left to do when it was resumed: why, and how to go on nevertheless.
-std::string already_done_text(const TrainingOutcome& outcome, const RunConfig& config,
-                              const std::string& run);
+std::string already_done_text(const engine::TrainingOutcome& outcome,
+                              const config::RunConfig& config, const std::string& run);
 
-}  // namespace cohort
+}  // namespace cohort::runs

@@ -14,28 +14,28 @@
 #include "network/identity.h"
 #include "serving/server_process.h"
 
-namespace cohort {
+namespace cohort::runs {
 
 class ServerThreads {
  public:
-  ServerThreads(int servers, int workers, const JobId& job,
+  ServerThreads(int servers, int workers, const network::JobId& job,
                 const std::function<void(const std::string&)>& log);
   ~ServerThreads();  // ends them
   ServerThreads(const ServerThreads&) = delete;
   ServerThreads& operator=(const ServerThreads&) = delete;
 
-  const std::vector<Address>& addresses() const { return addresses_; }
+  const std::vector<network::Address>& addresses() const { return addresses_; }
 
   // Waits until all have ended, which they do after the last worker has left.
-  std::vector<ServerReport> wait();
+  std::vector<serving::ServerReport> wait();
 
  private:
   PrivateFolder folder_;  // of the sockets
   std::atomic<bool> stop_{false};
-  std::vector<Address> addresses_;
-  std::vector<std::unique_ptr<ServerProcess>> servers_;
-  std::vector<ServerReport> reports_;  // by server, each written by its thread
+  std::vector<network::Address> addresses_;
+  std::vector<std::unique_ptr<serving::ServerProcess>> servers_;
+  std::vector<serving::ServerReport> reports_;  // by server, each written by its thread
   std::vector<std::thread> threads_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::runs

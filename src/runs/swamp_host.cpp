@@ -9,13 +9,13 @@
 #include "core/text.h"
 #include "launch/job_environment.h"
 
-namespace cohort {
+namespace cohort::runs {
 namespace {
 
 // Whose evaluation it is, in records: no worker's.
 constexpr Rank kServerRank = -1;
 
-RunConfig without_augmentation(RunConfig config) {
+config::RunConfig without_augmentation(config::RunConfig config) {
   config.augment = "none";
   return config;
 }
@@ -31,24 +31,24 @@ SwampHost::SwampHost(SwampHostOptions options)
       start_(Clock::now()),
       server_(complete(std::move(options_.server))) {}
 
-SwampServerOptions SwampHost::complete(SwampServerOptions options) {
-  options.make_examiner = [this](const SwampSpec&) { return make_examiner(); };
+swamp::SwampServerOptions SwampHost::complete(swamp::SwampServerOptions options) {
+  options.make_examiner = [this](const swamp::SwampSpec&) { return make_examiner(); };
   options.accepted = [this](std::uint64_t version, double loss, std::span<const float> values) {
     accepted(version, loss, values);
   };
   return options;
 }
 
-std::unique_ptr<Examiner> SwampHost::make_examiner() {
-  data_ = open_data(without_augmentation(options_.config), options_.data_search);
-  auto examiner = std::make_unique<SwampExaminer>(options_.config, *data_->train);
+std::unique_ptr<swamp::Examiner> SwampHost::make_examiner() {
+  data_ = engine::open_data(without_augmentation(options_.config), options_.data_search);
+  auto examiner = std::make_unique<engine::SwampExaminer>(options_.config, *data_->train);
   examiner_ = examiner.get();
   return examiner;
 }
 
 void SwampHost::accepted(std::uint64_t version, double loss, std::span<const float> values) {
   if (options_.metrics != nullptr) {
-    EvaluationRecord record;
+    metrics::EvaluationRecord record;
     record.time_seconds = options_.earlier_seconds + seconds_between(start_, Clock::now());
     record.rank = kServerRank;
     record.step = static_cast<Step>(version);
@@ -57,16 +57,16 @@ void SwampHost::accepted(std::uint64_t version, double loss, std::span<const flo
     options_.metrics->record(record);
   }
   if (options_.dumps == nullptr) return;
-  DumpName name;
+  storage::DumpName name;
   name.of_server = true;
   name.version = static_cast<std::int64_t>(version);
   options_.dumps->write(name, examiner_->named(values));
 }
 
-SwampThread::SwampThread(SwampHostOptions options, const JobId& job)
-    : folder_(runtime_folder(), "servers") {
+SwampThread::SwampThread(SwampHostOptions options, const network::JobId& job)
+    : folder_(launch::runtime_folder(), "servers") {
   options.server.listener.address.path = (folder_.path() / "best").string();
-  options.server.listener.self = {job, Role::kServer, 0};
+  options.server.listener.self = {job, network::Role::kServer, 0};
   host_ = std::make_unique<SwampHost>(std::move(options));
   thread_ = std::thread([this] {
     try {
@@ -83,14 +83,14 @@ SwampThread::~SwampThread() {
   host_.reset();
 }
 
-SwampReport SwampThread::wait() {
+swamp::SwampReport SwampThread::wait() {
   thread_.join();
   if (failure_) std::rethrow_exception(failure_);
   return report_;
 }
 
-nlohmann::json to_json(const SwampReport& report) {
-  const SwampCounters& counters = report.counters;
+nlohmann::json to_json(const swamp::SwampReport& report) {
+  const swamp::SwampCounters& counters = report.counters;
   return {{"reason", report.reason},
           {"version", report.version},
           {"score", finite(report.score)},
@@ -114,8 +114,8 @@ nlohmann::json to_json(const SwampReport& report) {
           {"bytes_received", report.bytes_received}};
 }
 
-std::string describe(const SwampReport& report) {
-  const SwampCounters& counters = report.counters;
+std::string describe(const swamp::SwampReport& report) {
+  const swamp::SwampCounters& counters = report.counters;
   const auto number = [](std::uint64_t count) {
     return with_commas(static_cast<std::int64_t>(count));
   };
@@ -132,4 +132,4 @@ std::string describe(const SwampReport& report) {
   return text;
 }
 
-}  // namespace cohort
+}  // namespace cohort::runs

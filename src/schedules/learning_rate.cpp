@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-namespace cohort {
+namespace cohort::schedules {
 namespace {
 
 class Warmup final : public LearningRate {
@@ -49,4 +49,4 @@ double scaled_lr(double lr, LrScaling scaling, double batch, double base_batch) 
   return lr * (scaling == LrScaling::kLinear ? ratio : std::sqrt(ratio));
 }
 
-}  // namespace cohort
+}  // namespace cohort::schedules

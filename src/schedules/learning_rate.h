@@ -9,7 +9,7 @@
 
 #include "core/registry.h"
 
-namespace cohort {
+namespace cohort::schedules {
 
 class LearningRate {
  public:
@@ -57,4 +57,4 @@ LrScaling parse_lr_scaling(const std::string& name);
 // linear (Goyal et al. 2017) or square-root (Krizhevsky 2014).
 double scaled_lr(double lr, LrScaling scaling, double batch, double base_batch);
 
-}  // namespace cohort
+}  // namespace cohort::schedules

@@ -4,7 +4,7 @@
 
 #include "schedules/learning_rate.h"
 
-namespace cohort {
+namespace cohort::schedules {
 namespace {
 
 // A schedule that is one formula over its options.
@@ -191,4 +191,4 @@ const ScheduleRegistry& schedules() {
   return registry;
 }
 
-}  // namespace cohort
+}  // namespace cohort::schedules

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::server {
 
 template <class T>
 class ArenaView {
@@ -65,4 +65,4 @@ class ArenaView {
   std::size_t size_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

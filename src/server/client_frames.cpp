@@ -6,10 +6,10 @@
 #include "server/numbers.h"
 #include "server/wire_format.h"
 
-namespace cohort {
+namespace cohort::server {
 
 void ShardClient::State::on_joined(std::span<const std::byte> payload) {
-  const JoinedBody told = decode_joined(joined_rest(payload));
+  const JoinedBody told = decode_joined(membership::joined_rest(payload));
   body = told;
   if (push_fenced) resolve_fenced_push();
   going_back = false;
@@ -27,7 +27,7 @@ void ShardClient::State::trim(std::uint64_t up_to) {
   if (window.trim(durable)) snapshot_asked = false;
 }
 
-void ShardClient::State::on_answer(ServerFrame type, const FrameHeader& header,
+void ShardClient::State::on_answer(ServerFrame type, const network::FrameHeader& header,
                                    std::span<const std::byte> payload) {
   const std::uint64_t number = header.sequence;
   if (number > sequence) broken("answered a push that was not made");
@@ -95,8 +95,9 @@ WireFormat ShardClient::State::format_of_pull() const {
   return pull.which == 0 ? options.spec.wire : WireFormat::kFloat32;
 }
 
-std::optional<std::int64_t> ShardClient::State::next_place(const FrameHeader& header) const {
-  if (header.type == static_cast<FrameType>(ServerFrame::kEarlyValues)) {
+std::optional<std::int64_t> ShardClient::State::next_place(
+    const network::FrameHeader& header) const {
+  if (header.type == static_cast<network::FrameType>(ServerFrame::kEarlyValues)) {
     if (!push_open() || pull.which != 0) return std::nullopt;
     if (header.place == 0) return 0;  // a new speculative update, if it is not the first
     return header.detail == pull.version ? std::optional(pull.early) : std::nullopt;
@@ -111,7 +112,7 @@ std::optional<std::int64_t> ShardClient::State::next_place(const FrameHeader& he
 }
 
 // Whether the frame's elements are the next ones of the pull.
-bool ShardClient::State::follows(const FrameHeader& header, std::size_t bytes) const {
+bool ShardClient::State::follows(const network::FrameHeader& header, std::size_t bytes) const {
   const auto size = static_cast<std::uint64_t>(options.spec.size);
   const std::size_t count = bytes / bytes_each(format_of_pull());
   const std::optional<std::int64_t> place = next_place(header);
@@ -135,7 +136,7 @@ void ShardClient::State::put_values(std::int64_t place, std::span<const std::byt
   }
 }
 
-void ShardClient::State::on_early_values(const FrameHeader& header,
+void ShardClient::State::on_early_values(const network::FrameHeader& header,
                                          std::span<const std::byte> payload) {
   if (!pull.wanted || !pull.asked || header.sequence < pull.id) return;  // of an earlier pull
   if (header.sequence > pull.id) broken("sent values that were not asked for");
@@ -147,7 +148,7 @@ void ShardClient::State::on_early_values(const FrameHeader& header,
   pull.version = header.detail;
 }
 
-void ShardClient::State::on_progress(const FrameHeader& header,
+void ShardClient::State::on_progress(const network::FrameHeader& header,
                                      std::span<const std::byte> payload) {
   const auto workers = static_cast<std::uint32_t>(options.spec.workers);
   ModelProgress told{.version = header.sequence,
@@ -160,7 +161,8 @@ void ShardClient::State::on_progress(const FrameHeader& header,
   progress = std::move(told);
 }
 
-void ShardClient::State::on_values(const FrameHeader& header, std::span<const std::byte> payload) {
+void ShardClient::State::on_values(const network::FrameHeader& header,
+                                   std::span<const std::byte> payload) {
   if (!pull.wanted || !pull.asked || header.sequence < pull.id) return;  // of an earlier pull
   if (header.sequence > pull.id) broken("sent values that were not asked for");
   if (push_open()) broken("sent values before it had answered the push");
@@ -190,10 +192,10 @@ void ShardClient::on_connected(Deadline) {
 
 void ShardClient::on_lost(Deadline) { state_->member.on_lost(); }
 
-std::optional<std::span<std::byte>> ShardClient::place_for(const FrameHeader& header) {
+std::optional<std::span<std::byte>> ShardClient::place_for(const network::FrameHeader& header) {
   const State& state = *state_;
-  const bool values = header.type == static_cast<FrameType>(ServerFrame::kValues) ||
-                      header.type == static_cast<FrameType>(ServerFrame::kEarlyValues);
+  const bool values = header.type == static_cast<network::FrameType>(ServerFrame::kValues) ||
+                      header.type == static_cast<network::FrameType>(ServerFrame::kEarlyValues);
   if (!values || !state.pull.wanted || !state.pull.asked || header.sequence != state.pull.id ||
       header.incarnation != state.member.incarnation() ||
       state.format_of_pull() != WireFormat::kFloat32) {
@@ -207,18 +209,18 @@ std::optional<std::span<std::byte>> ShardClient::place_for(const FrameHeader& he
   return place;
 }
 
-void ShardClient::on_frame(const FrameHeader& header, std::span<const std::byte> payload,
+void ShardClient::on_frame(const network::FrameHeader& header, std::span<const std::byte> payload,
                            Deadline) {
   State& state = *state_;
   const auto type = static_cast<ServerFrame>(header.type);
   switch (state.member.on_frame(header, payload)) {
-    case MembershipClient::Event::kNothing:
+    case membership::MembershipClient::Event::kNothing:
       return;
-    case MembershipClient::Event::kJoined:
+    case membership::MembershipClient::Event::kJoined:
       return state.on_joined(payload);
-    case MembershipClient::Event::kFenced:
+    case membership::MembershipClient::Event::kFenced:
       return state.on_fenced();
-    case MembershipClient::Event::kOther:
+    case membership::MembershipClient::Event::kOther:
       break;
   }
   switch (type) {
@@ -243,4 +245,4 @@ void ShardClient::on_frame(const FrameHeader& header, std::span<const std::byte>
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

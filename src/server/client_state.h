@@ -10,7 +10,7 @@
 #include "server/replay_window.h"
 #include "server/shard_client.h"
 
-namespace cohort {
+namespace cohort::server {
 
 struct ShardClient::State {
   struct Push {
@@ -43,12 +43,12 @@ struct ShardClient::State {
 
   State(const ClientOptions& given, ClientPorts& given_ports);
 
-  void send(ServerFrame type, FrameHeader header = {}, std::span<const std::byte> payload = {},
-            Kept kept = Kept::kCopy);
+  void send(ServerFrame type, network::FrameHeader header = {},
+            std::span<const std::byte> payload = {}, network::Kept kept = network::Kept::kCopy);
   void send_join();
   void send_vector(std::uint32_t which, const ArenaView<const float>& values);
   void send_initial();
-  void send_part(FrameHeader header, std::span<const float> part, Kept kept);
+  void send_part(network::FrameHeader header, std::span<const float> part, network::Kept kept);
   void send_replay(const ReplayWindow::Entry& entry);
   // All below: sends what is next and possible.
   void pump();
@@ -57,16 +57,17 @@ struct ShardClient::State {
   void ask_for_snapshot();
 
   void on_joined(std::span<const std::byte> payload);
-  void on_answer(ServerFrame type, const FrameHeader& header, std::span<const std::byte> payload);
+  void on_answer(ServerFrame type, const network::FrameHeader& header,
+                 std::span<const std::byte> payload);
   void on_fenced();
-  void on_progress(const FrameHeader& header, std::span<const std::byte> payload);
-  void on_values(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_progress(const network::FrameHeader& header, std::span<const std::byte> payload);
+  void on_values(const network::FrameHeader& header, std::span<const std::byte> payload);
   void resolve_push(PushOutcome outcome, std::vector<Rank> workers);
   void trim(std::uint64_t durable);
-  void on_early_values(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_early_values(const network::FrameHeader& header, std::span<const std::byte> payload);
   // Where the next values, or the next that come ahead of time, have to begin; nothing: none can.
-  std::optional<std::int64_t> next_place(const FrameHeader& header) const;
-  bool follows(const FrameHeader& header, std::size_t bytes) const;
+  std::optional<std::int64_t> next_place(const network::FrameHeader& header) const;
+  bool follows(const network::FrameHeader& header, std::size_t bytes) const;
   void put_values(std::int64_t place, std::span<const std::byte> payload);
   void ask_for_values(bool ahead);
   WireFormat format_of_pull() const;
@@ -77,7 +78,7 @@ struct ShardClient::State {
 
   const ClientOptions options;
   ClientPorts& ports;
-  MembershipClient member;
+  membership::MembershipClient member;
 
   bool going_back = false;   // asks the server to, and is not joined yet
   bool push_fenced = false;  // with a push that was not answered
@@ -107,4 +108,4 @@ struct ShardClient::State {
   Bytes scratch;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -9,7 +9,7 @@
 #include "server/layout.h"
 #include "storage/json_differences.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using nlohmann::json;
@@ -25,37 +25,39 @@ std::size_t index_of(const Names& names, std::string_view name, std::string_view
   throw ConfigError(unknown_name(kind, name, names));
 }
 
-OptimizerOptions optimizer_options_from(const json& object) {
-  SpecificationReader reader(object);
-  OptimizerOptions options;
+optimizers::OptimizerOptions optimizer_options_from(const json& object) {
+  membership::SpecificationReader reader(object);
+  optimizers::OptimizerOptions options;
   options.momentum = reader.number("momentum", 0, 1);
   options.nesterov = reader.boolean("nesterov");
   options.beta1 = reader.number("beta1", 0, 1);
   options.beta2 = reader.number("beta2", 0, 1);
-  options.epsilon = reader.number("epsilon", 0, SpecificationReader::kMaxNumber);
+  options.epsilon = reader.number("epsilon", 0, membership::SpecificationReader::kMaxNumber);
   reader.require_all_read();
   return options;
 }
 
-ScheduleOptions schedule_options_from(const json& object) {
-  SpecificationReader reader(object);
-  ScheduleOptions options;
-  options.lr = reader.number("lr", 0, SpecificationReader::kMaxNumber);
-  options.total_epochs = reader.number("epochs", 0, SpecificationReader::kMaxNumber);
-  options.step_size = reader.number("lr-step-size", 0, SpecificationReader::kMaxNumber);
-  options.gamma = reader.number("lr-gamma", 0, SpecificationReader::kMaxNumber);
+schedules::ScheduleOptions schedule_options_from(const json& object) {
+  membership::SpecificationReader reader(object);
+  schedules::ScheduleOptions options;
+  options.lr = reader.number("lr", 0, membership::SpecificationReader::kMaxNumber);
+  options.total_epochs = reader.number("epochs", 0, membership::SpecificationReader::kMaxNumber);
+  options.step_size = reader.number("lr-step-size", 0, membership::SpecificationReader::kMaxNumber);
+  options.gamma = reader.number("lr-gamma", 0, membership::SpecificationReader::kMaxNumber);
   options.milestones = reader.numbers("lr-milestones");
   options.values = reader.numbers("lr-values");
-  options.min_lr = reader.number("lr-min", 0, SpecificationReader::kMaxNumber);
-  options.power = reader.number("lr-power", 0, SpecificationReader::kMaxNumber);
-  options.start_factor = reader.number("lr-start-factor", 0, SpecificationReader::kMaxNumber);
-  options.end_factor = reader.number("lr-end-factor", 0, SpecificationReader::kMaxNumber);
+  options.min_lr = reader.number("lr-min", 0, membership::SpecificationReader::kMaxNumber);
+  options.power = reader.number("lr-power", 0, membership::SpecificationReader::kMaxNumber);
+  options.start_factor =
+      reader.number("lr-start-factor", 0, membership::SpecificationReader::kMaxNumber);
+  options.end_factor =
+      reader.number("lr-end-factor", 0, membership::SpecificationReader::kMaxNumber);
   options.peak_at = reader.number("lr-peak-at", 0, 1);
   if (object.contains("lr-shapes")) options.shapes = reader.numbers("lr-shapes");
   if (object.contains("lr-mu"))
-    options.mu = reader.number("lr-mu", 0, SpecificationReader::kMaxNumber);
+    options.mu = reader.number("lr-mu", 0, membership::SpecificationReader::kMaxNumber);
   if (object.contains("lr-alpha"))
-    options.alpha = reader.number("lr-alpha", 0, SpecificationReader::kMaxNumber);
+    options.alpha = reader.number("lr-alpha", 0, membership::SpecificationReader::kMaxNumber);
   reader.require_all_read();
   return options;
 }
@@ -65,10 +67,11 @@ std::vector<DecayRange> decay_from(const json& list, std::int64_t size) {
   std::vector<DecayRange> decay;
   std::int64_t at = 0;
   for (const json& entry : list) {
-    SpecificationReader reader(entry);
+    membership::SpecificationReader reader(entry);
     const std::int64_t length = reader.integer("size", 1, kMaxArena);
-    decay.push_back({.range = {at, length},
-                     .weight_decay = reader.number("decay", 0, SpecificationReader::kMaxNumber)});
+    decay.push_back(
+        {.range = {at, length},
+         .weight_decay = reader.number("decay", 0, membership::SpecificationReader::kMaxNumber)});
     reader.require_all_read();
     if (length > size - at) throw PeerError("a job's weight decay reaches beyond its parameters");
     at += length;
@@ -92,33 +95,37 @@ void require_sound(const JobSpec& spec) {
     if (!ok) throw PeerError("a job's specification: its schedule has no length");
   };
   required(spec.schedule_options.total_epochs > 0 && spec.schedule_options.step_size > 0);
-  optimizers().make(spec.optimizer, spec.optimizer_options);
-  with_warmup(schedules().make(spec.schedule, spec.schedule_options), spec.warmup_from,
-              spec.warmup_epochs);
-  further_settings(spec.settings);
+  optimizers::optimizers().make(spec.optimizer, spec.optimizer_options);
+  schedules::with_warmup(schedules::schedules().make(spec.schedule, spec.schedule_options),
+                         spec.warmup_from, spec.warmup_epochs);
+  membership::further_settings(spec.settings);
 }
 
 JobSpec read_spec(const json& object) {
-  SpecificationReader reader(object);
+  membership::SpecificationReader reader(object);
   JobSpec spec;
   spec.workers = static_cast<int>(reader.integer("workers", 1, kMaxJobWorkers));
   spec.servers = static_cast<int>(reader.integer("servers", 1, kMaxJobWorkers));
   spec.server = static_cast<int>(reader.integer("server", 0, kMaxJobWorkers));
   spec.size = reader.integer("size", 0, kMaxArena);
   spec.mode = parse_server_mode(reader.text("mode"));
-  spec.staleness = reader.integer("staleness", 0, SpecificationReader::kMaxCount);
+  spec.staleness = reader.integer("staleness", 0, membership::SpecificationReader::kMaxCount);
   spec.backup_workers = static_cast<int>(reader.integer("backup-workers", 0, kMaxJobWorkers));
-  spec.delay_compensation = reader.number("delay-compensation", 0, SpecificationReader::kMaxNumber);
+  spec.delay_compensation =
+      reader.number("delay-compensation", 0, membership::SpecificationReader::kMaxNumber);
   spec.wire = parse_wire_format(reader.text("wire-format"));
   spec.optimizer = reader.text("optimizer");
   spec.optimizer_options = optimizer_options_from(reader.member("optimizer-options"));
   spec.decay = decay_from(reader.member("weight-decay"), spec.size);
   spec.schedule = reader.text("schedule");
   spec.schedule_options = schedule_options_from(reader.member("schedule-options"));
-  spec.warmup_epochs = reader.number("warmup-epochs", 0, SpecificationReader::kMaxNumber);
-  spec.warmup_from = reader.number("warmup-from", 0, SpecificationReader::kMaxNumber);
-  spec.updates_per_epoch = reader.number("updates-per-epoch", 0, SpecificationReader::kMaxNumber);
-  spec.total_updates = reader.integer("total-updates", 0, SpecificationReader::kMaxCount);
+  spec.warmup_epochs =
+      reader.number("warmup-epochs", 0, membership::SpecificationReader::kMaxNumber);
+  spec.warmup_from = reader.number("warmup-from", 0, membership::SpecificationReader::kMaxNumber);
+  spec.updates_per_epoch =
+      reader.number("updates-per-epoch", 0, membership::SpecificationReader::kMaxNumber);
+  spec.total_updates =
+      reader.integer("total-updates", 0, membership::SpecificationReader::kMaxCount);
   spec.layout_digest = reader.text("model");
   spec.settings = reader.text("settings");
   reader.require_all_read();
@@ -159,8 +166,8 @@ json to_json(const JobSpec& spec) {
   for (const DecayRange& range : spec.decay) {
     decay.push_back({{"size", range.range.size}, {"decay", range.weight_decay}});
   }
-  const OptimizerOptions& optimizer = spec.optimizer_options;
-  const ScheduleOptions& schedule = spec.schedule_options;
+  const optimizers::OptimizerOptions& optimizer = spec.optimizer_options;
+  const schedules::ScheduleOptions& schedule = spec.schedule_options;
   return {{"workers", spec.workers},
           {"servers", spec.servers},
           {"server", spec.server},
@@ -202,7 +209,9 @@ json to_json(const JobSpec& spec) {
           {"settings", spec.settings}};
 }
 
-JobSpec job_spec_from(const std::string& text) { return read_specification(text, read_spec); }
+JobSpec job_spec_from(const std::string& text) {
+  return membership::read_specification(text, read_spec);
+}
 
 namespace {
 
@@ -239,15 +248,15 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& more) 
 }  // namespace
 
 std::string differences(const JobSpec& first, const JobSpec& other) {
-  const json first_settings = further_settings(first.settings);
-  const json other_settings = further_settings(other.settings);
+  const json first_settings = membership::further_settings(first.settings);
+  const json other_settings = membership::further_settings(other.settings);
   const json first_flat = flat_settings(first);
   const json other_flat = flat_settings(other);
-  std::vector<std::string> found = differing_settings(first_settings, other_settings);
-  append(found, differing_settings(without(first_flat, first_settings),
-                                   without(other_flat, other_settings)));
+  std::vector<std::string> found = storage::differing_settings(first_settings, other_settings);
+  append(found, storage::differing_settings(without(first_flat, first_settings),
+                                            without(other_flat, other_settings)));
   if (!found.empty()) return join(found, "; ");
-  append(found, differing_settings(first_flat, other_flat));
+  append(found, storage::differing_settings(first_flat, other_flat));
   const json a = to_json(first);
   const json b = to_json(other);
   const auto differ = [&](const char* member) { return a[member] != b[member]; };
@@ -265,9 +274,9 @@ std::string differences(const JobSpec& first, const JobSpec& other) {
 
 std::string differences_from_told(const std::string& told, const JobSpec& spec) {
   json all = flat_settings(spec);
-  all.update(further_settings(spec.settings));
+  all.update(membership::further_settings(spec.settings));
   return differences_from_told(told, all,
                                "where server " + std::to_string(spec.server) + " was started");
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -13,7 +13,7 @@
 #include "optimizers/optimizer.h"
 #include "schedules/learning_rate.h"
 
-namespace cohort {
+namespace cohort::server {
 
 struct Block;
 
@@ -52,11 +52,11 @@ struct JobSpec {
   WireFormat wire = WireFormat::kFloat32;
 
   std::string optimizer = "sgd";
-  OptimizerOptions optimizer_options = {};
+  optimizers::OptimizerOptions optimizer_options = {};
   std::vector<DecayRange> decay = {};
 
   std::string schedule = "constant";
-  ScheduleOptions schedule_options = {};
+  schedules::ScheduleOptions schedule_options = {};
   double warmup_epochs = 0;
   double warmup_from = 0;
   double updates_per_epoch = 1;    // turns the count of updates into the schedule's epochs
@@ -83,4 +83,4 @@ std::string differences(const JobSpec& first, const JobSpec& other);
 // settings by the names that flags have, or empty. For the person who started the worker.
 std::string differences_from_told(const std::string& told, const JobSpec& spec);
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -8,7 +8,7 @@
 #include "server/server_state.h"
 #include "server/wire_format.h"
 
-namespace cohort {
+namespace cohort::server {
 
 namespace {
 
@@ -16,17 +16,20 @@ constexpr std::uint64_t kMaxUpdates = std::uint64_t{1} << 53;
 
 }  // namespace
 
-void ParameterServer::State::on_join(ConnectionId connection, const FrameHeader& header,
+void ParameterServer::State::on_join(membership::ConnectionId connection,
+                                     const network::FrameHeader& header,
                                      std::span<const std::byte> payload) {
   auto asked = roster.asked(connection, payload);
   if (!asked) return;
   auto& [worker, request] = *asked;
-  if (restarts.count(connection) == 1) throw PeerError(named(worker) + " asked twice to join");
-  if (request.kind == JoinKind::kGoBack) return go_back(connection, worker, header, request);
+  if (restarts.count(connection) == 1)
+    throw PeerError(membership::named(worker) + " asked twice to join");
+  if (request.kind == membership::JoinKind::kGoBack)
+    return go_back(connection, worker, header, request);
   if (request.lineage != 0 && request.lineage != lineage) {
     return roster.refuse(connection, lost_state_text());
   }
-  if (request.kind == JoinKind::kCheckpoint && request.lineage == 0 && spec) {
+  if (request.kind == membership::JoinKind::kCheckpoint && request.lineage == 0 && spec) {
     return hold_restart(connection, worker, header, std::move(request));
   }
   join(connection, worker, header, request);
@@ -48,8 +51,9 @@ std::string ParameterServer::State::lost_state_text() const {
          "go on, but from the workers' checkpoints, with --resume";
 }
 
-void ParameterServer::State::join(ConnectionId connection, Rank worker, const FrameHeader& header,
-                                  const JoinRequest& request) {
+void ParameterServer::State::join(membership::ConnectionId connection, Rank worker,
+                                  const network::FrameHeader& header,
+                                  const membership::JoinRequest& request) {
   if (!accept_spec(connection, worker, request.job)) return;
   Member& member = members->at(worker);
   if (request.lineage != 0 && restored) {
@@ -77,12 +81,13 @@ std::string ParameterServer::State::objection(Rank worker, const std::string& te
            std::to_string(given.server) + "; are the servers' addresses in order?";
   }
   if (worker < 0 || worker >= given.workers) {
-    return "there is no " + named(worker) + " in a job of " + std::to_string(given.workers);
+    return "there is no " + membership::named(worker) + " in a job of " +
+           std::to_string(given.workers);
   }
   return differences_from_told(options.told, given);
 }
 
-bool ParameterServer::State::accept_spec(ConnectionId connection, Rank worker,
+bool ParameterServer::State::accept_spec(membership::ConnectionId connection, Rank worker,
                                          const std::string& text) {
   if (spec && text == spec_text && members->has(worker)) return true;
   std::string wrong;
@@ -99,7 +104,7 @@ bool ParameterServer::State::accept_spec(ConnectionId connection, Rank worker,
         if (rank < incarnations.size()) member.incarnation = incarnations[rank];
       }
       spec = std::move(given);
-      spec_text = cohort::to_json(*spec).dump();
+      spec_text = server::to_json(*spec).dump();
       roster.open(members->rows());
     }
   } catch (const std::bad_alloc&) {
@@ -112,8 +117,8 @@ bool ParameterServer::State::accept_spec(ConnectionId connection, Rank worker,
 }
 
 // The connection is new, the worker is not.
-void ParameterServer::State::return_with(ConnectionId connection, Member& member,
-                                         const FrameHeader& header) {
+void ParameterServer::State::return_with(membership::ConnectionId connection, Member& member,
+                                         const network::FrameHeader& header) {
   const bool awaited = member.presence == Member::Presence::kAwaited;
   if (!roster.return_with(connection, member, header)) return count_lost(member, header);
   if (awaited) comes_back(member, header);
@@ -131,7 +136,7 @@ void ParameterServer::State::return_with(ConnectionId connection, Member& member
 
 // Told only when it cannot be forgotten: no incarnation is given twice, and what the worker has to
 // repeat after a crash is never of an older one.
-std::uint64_t ParameterServer::State::joining(MemberRow& row, std::uint64_t former) {
+std::uint64_t ParameterServer::State::joining(membership::MemberRow& row, std::uint64_t former) {
   Member& member = members->at(row.worker);
   member.renew(former);
   member.clock = members->min_clock(member.worker).value_or(member.clock);
@@ -143,7 +148,7 @@ std::uint64_t ParameterServer::State::joining(MemberRow& row, std::uint64_t form
   return needs;
 }
 
-void ParameterServer::State::joined(MemberRow& row) {
+void ParameterServer::State::joined(membership::MemberRow& row) {
   Member& member = members->at(row.worker);
   member.clock = members->min_clock(member.worker).value_or(member.clock);
   if (member.worker == 0) first_gone_at.reset();
@@ -167,17 +172,18 @@ void ParameterServer::State::send_joined(const Member& member) {
     body.applied_before = past.applied;
     body.in_model_before = past.in_model;
   }
-  FrameHeader header{.type = static_cast<FrameType>(MemberFrame::kJoined)};
+  network::FrameHeader header{
+      .type = static_cast<network::FrameType>(membership::MemberFrame::kJoined)};
   header.incarnation = member.incarnation;
-  const Bytes payload = encode_joined(lineage, encode(body));
+  const Bytes payload = membership::encode_joined(lineage, encode(body));
   header.length = static_cast<std::uint32_t>(payload.size());
-  ports.send(*member.connection, header, payload, Kept::kCopy);
+  ports.send(*member.connection, header, payload, network::Kept::kCopy);
   if (initialized && finished_training()) send(member, ServerFrame::kFinished);
 }
 
 // Where a frame of initial values belongs; nothing where it is not the next one.
 std::span<float> ParameterServer::State::initial_place(const Member& member,
-                                                       const FrameHeader& header,
+                                                       const network::FrameHeader& header,
                                                        std::size_t bytes) {
   if (member.worker != 0 || initialized || initialization.whole) return {};
   if (bytes % sizeof(float) != 0 || header.detail > model->slot_count()) return {};
@@ -195,12 +201,12 @@ std::span<float> ParameterServer::State::initial_place(const Member& member,
   return vector.subspan(static_cast<std::size_t>(header.place), count);
 }
 
-void ParameterServer::State::on_initialize(Member& member, const FrameHeader& header,
+void ParameterServer::State::on_initialize(Member& member, const network::FrameHeader& header,
                                            std::span<const std::byte> payload) {
   if (initialized || initialization.whole) return;
   const std::span<float> place = initial_place(member, header, payload.size());
   if (place.size_bytes() != payload.size()) {
-    throw PeerError(named(member.worker) + " sent initial values that do not fit");
+    throw PeerError(membership::named(member.worker) + " sent initial values that do not fit");
   }
   if (header.detail == 0 && header.place == 0) initialization = {};
   if (!payload.empty() && static_cast<const void*>(place.data()) != payload.data()) {
@@ -211,7 +217,7 @@ void ParameterServer::State::on_initialize(Member& member, const FrameHeader& he
   initialization.finite = initialization.finite && all_finite(place);
 }
 
-void ParameterServer::State::on_initialized(Member& member, const FrameHeader& header,
+void ParameterServer::State::on_initialized(Member& member, const network::FrameHeader& header,
                                             std::span<const std::byte> payload) {
   if (initialized || initialization.whole) return;
   const auto last_slot = static_cast<std::uint32_t>(model->slot_count());
@@ -222,10 +228,10 @@ void ParameterServer::State::on_initialized(Member& member, const FrameHeader& h
   if (member.worker != 0 || !complete || too_many(header.sequence) ||
       (!counts.empty() && counts.size() != members->all().size()) ||
       std::any_of(counts.begin(), counts.end(), too_many)) {
-    throw PeerError(named(member.worker) + " ended its initial values too early");
+    throw PeerError(membership::named(member.worker) + " ended its initial values too early");
   }
   if (!initialization.finite) {
-    const ConnectionId connection = *member.connection;
+    const membership::ConnectionId connection = *member.connection;
     initialization = {};
     return roster.refuse(connection, "the initial values hold numbers that are not finite");
   }
@@ -260,4 +266,4 @@ void ParameterServer::State::values_count() {
   examine_pulls();
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -6,7 +6,7 @@
 #include "server/wire_format.h"
 #include "storage/json.h"
 
-namespace cohort {
+namespace cohort::server {
 
 using nlohmann::json;
 
@@ -20,7 +20,7 @@ json to_json(const Member& member) {
   for (const PastIncarnation& each : member.past) {
     past.push_back({each.incarnation, each.applied, each.in_model});
   }
-  json row = to_json(static_cast<const MemberRow&>(member));
+  json row = membership::to_json(static_cast<const membership::MemberRow&>(member));
   row.update({{"applied", member.applied},
               {"progress", member.progress},
               {"clock", member.clock},
@@ -34,7 +34,7 @@ json to_json(const Member& member) {
 }
 
 void read_member(const json& object, Member& member) {
-  read_row(object, member);
+  membership::read_row(object, member);
   const int kind = object.at("answer").at("kind").get<int>();
   if (kind < 0 || kind > static_cast<int>(PushAnswer::Kind::kRejected)) {
     throw FileError("a server's state holds an unknown value");
@@ -136,7 +136,7 @@ std::string ParameterServer::State::state_text() const {
 
 void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
   try {
-    const json state = parse_json(snapshot.state, kMaxStateDepth);
+    const json state = storage::parse_json(snapshot.state, kMaxStateDepth);
     if (state.at("format").get<int>() != kStateVersion) {
       throw FileError("a server's state is of another version of this program");
     }
@@ -145,7 +145,7 @@ void ParameterServer::State::restore(const ServerSnapshot& snapshot) {
                       ", not of server " + std::to_string(options.server));
     }
     spec = std::make_unique<JobSpec>(job_spec_from(state.at("spec").dump()));
-    spec_text = cohort::to_json(*spec).dump();
+    spec_text = server::to_json(*spec).dump();
     model.emplace(*spec);
     members.emplace(spec->workers);
     // Workers forgot what an older snapshot lacks when the newest was on disk, and incarnations
@@ -184,7 +184,7 @@ void ParameterServer::State::move_watermarks(const std::vector<Persisting>& writ
     const Persisting& row = written[static_cast<std::size_t>(member.worker)];
     if (row.incarnation != member.incarnation || row.applied <= member.durable) continue;
     member.durable = row.applied;
-    FrameHeader header;
+    network::FrameHeader header;
     header.place = member.durable;
     if (member.presence == Member::Presence::kPresent) send(member, ServerFrame::kDurable, header);
   }
@@ -217,4 +217,4 @@ void ParameterServer::on_persist_failed(std::uint64_t id, const std::string& why
   state.roster.last_snapshot_done(why);
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 // FNV-1a: the same on every machine and in every version of the library.
@@ -95,4 +95,4 @@ Layout shard(std::span<const ShardTensor> tensors, int servers, Sharding shardin
   return layout;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -13,7 +13,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::server {
 
 enum class Sharding {
   kWhole,   // whole tensors by turns, in the model's order; the count of updates took server 0's
@@ -52,4 +52,4 @@ struct Layout {
 // `tensors` in the arena's order, which is the reverse of the model's. servers >= 1.
 Layout shard(std::span<const ShardTensor> tensors, int servers, Sharding sharding);
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -5,10 +5,10 @@
 #include "core/error.h"
 #include "server/server_state.h"
 
-namespace cohort {
+namespace cohort::server {
 
-void ParameterServer::State::on_leave(Member& member, const FrameHeader& header) {
-  const LeaveKind how = decode_leave(member.worker, header);
+void ParameterServer::State::on_leave(Member& member, const network::FrameHeader& header) {
+  const membership::LeaveKind how = membership::decode_leave(member.worker, header);
   if (member.push.arrived > 0 && !member.push.whole) {
     throw PeerError("worker " + std::to_string(member.worker) + " left amid a push");
   }
@@ -29,13 +29,13 @@ void ParameterServer::State::finish_leave(Member& member) {
   roster.say_goodbye(member, waits ? request_snapshot() : 0);
   if (!news) return;
   snapshots.changes();
-  if (member.leave == LeaveKind::kInterrupted)
+  if (member.leave == membership::LeaveKind::kInterrupted)
     rounds_from = roster.now() + options.interruption_grace;
   examine_rounds();
   examine_pulls();
 }
 
-void ParameterServer::State::evicted(MemberRow& row) {
+void ParameterServer::State::evicted(membership::MemberRow& row) {
   if (row.worker == 0) first_gone_at = model->version();
   snapshots.changes();
   examine_losses();
@@ -101,4 +101,4 @@ std::string ParameterServer::State::text() const {
   return roster.text(slow);
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -4,7 +4,7 @@
 #include "server/numbers.h"
 #include "server/server_state.h"
 
-namespace cohort {
+namespace cohort::server {
 
 void ParameterServer::State::note_lost(std::uint64_t pushes, const std::string& why) {
   counters.lost += pushes;
@@ -14,7 +14,7 @@ void ParameterServer::State::note_lost(std::uint64_t pushes, const std::string& 
 
 // A worker that was given up tells what it had been answered, by a server that has forgotten it. In
 // rounds the others have told already.
-void ParameterServer::State::count_lost(Member& member, const FrameHeader& join) {
+void ParameterServer::State::count_lost(Member& member, const network::FrameHeader& join) {
   if (spec->mode == ServerMode::kSync) return;
   std::uint64_t* answered = join.incarnation == member.incarnation ? &member.applied : nullptr;
   for (PastIncarnation& past : member.past) {
@@ -33,13 +33,13 @@ void ParameterServer::State::count_lost(Member& member, const FrameHeader& join)
 
 // With the incarnation of the snapshot: it repeats what the server has forgotten of its pushes, and
 // has seen what others had made.
-void ParameterServer::State::comes_back(const Member& member, const FrameHeader& join) {
+void ParameterServer::State::comes_back(const Member& member, const network::FrameHeader& join) {
   if (!loss) return;
   loss->seen = std::max(loss->seen, version_near(model->version(), join.detail));
   if (join.sequence > member.applied) loss->accounted += join.sequence - member.applied;
 }
 
-void ParameterServer::State::incarnation_ends(MemberRow& row) {
+void ParameterServer::State::incarnation_ends(membership::MemberRow& row) {
   Member& member = members->at(row.worker);
   if (member.presence == Member::Presence::kAwaited && loss) loss->workers.push_back(member.worker);
   member.push.clear();
@@ -57,7 +57,8 @@ void ParameterServer::State::incarnation_ends(MemberRow& row) {
 void ParameterServer::State::name_unaccounted(const std::vector<Rank>& workers) {
   counters.unaccounted += workers.size();
   if (options.keeps_state) snapshots.want();
-  log("worker " + ranks_text(workers) + " did not come back since the restart: what it had " +
+  log("worker " + membership::ranks_text(workers) +
+      " did not come back since the restart: what it had " +
       "pushed after the snapshot and nobody has seen, if anything, is in no model");
 }
 
@@ -72,10 +73,10 @@ void ParameterServer::State::examine_losses() {
   if (!rounds && all.seen > all.accounted) {
     inferred_lost += all.seen - all.accounted;
     return note_lost(all.seen - all.accounted,
-                     "worker " + ranks_text(all.workers) +
+                     "worker " + membership::ranks_text(all.workers) +
                          " had pushed them after the snapshot, and did not come back");
   }
   name_unaccounted(all.workers);
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -6,7 +6,7 @@
 // where its connection does not take that, copied.
 #include "server/server_state.h"
 
-namespace cohort {
+namespace cohort::server {
 
 void ParameterServer::State::queue_update(std::span<const float> gradients, double scale) {
   ports.version_changes();
@@ -43,4 +43,4 @@ void ParameterServer::State::memory_changes(std::span<const float> memory) {
   ports.model_changes(std::as_bytes(memory));
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

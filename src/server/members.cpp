@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cohort {
+namespace cohort::server {
 
 void Member::disconnect() {
   reading.reset();
@@ -30,8 +30,8 @@ Members::Members(int workers) : members_(static_cast<std::size_t>(workers)) {
   for (std::size_t i = 0; i < members_.size(); ++i) members_[i].worker = static_cast<Rank>(i);
 }
 
-std::vector<MemberRow*> Members::rows() {
-  std::vector<MemberRow*> rows;
+std::vector<membership::MemberRow*> Members::rows() {
+  std::vector<membership::MemberRow*> rows;
   for (Member& member : members_) rows.push_back(&member);
   return rows;
 }
@@ -51,4 +51,4 @@ std::optional<std::uint64_t> Members::min_clock(Rank without) const {
   return smallest;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

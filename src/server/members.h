@@ -14,7 +14,7 @@
 #include "membership/member.h"
 #include "server/messages.h"
 
-namespace cohort {
+namespace cohort::server {
 
 // What became of a push.
 struct PushAnswer {
@@ -82,7 +82,7 @@ struct Replay {
   std::optional<Announcement> announcement = {};
 };
 
-struct Member : MemberRow {
+struct Member : membership::MemberRow {
   std::uint64_t applied = 0;   // pushes of this incarnation that have been dealt with
   std::uint64_t durable = 0;   // of these, on disk
   std::uint64_t progress = 0;  // pushes in the model, of all incarnations
@@ -118,7 +118,7 @@ class Members {
   const std::vector<Member>& all() const { return members_; }
   Member& at(Rank worker) { return members_[static_cast<std::size_t>(worker)]; }
   const Member& at(Rank worker) const { return members_[static_cast<std::size_t>(worker)]; }
-  std::vector<MemberRow*> rows();
+  std::vector<membership::MemberRow*> rows();
   bool has(Rank worker) const {
     return worker >= 0 && static_cast<std::size_t>(worker) < members_.size();
   }
@@ -131,4 +131,4 @@ class Members {
   std::vector<Member> members_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "server/numbers.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 constexpr std::size_t kJoinedBytes = 5 * sizeof(std::uint64_t) + 3;
@@ -87,4 +87,4 @@ std::vector<Rank> decode_workers(std::span<const std::byte> payload, int of) {
   return workers;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -12,14 +12,15 @@
 #include "membership/messages.h"
 #include "network/frame.h"
 
-namespace cohort {
+namespace cohort::server {
 
-enum class ServerFrame : FrameType {
+enum class ServerFrame : network::FrameType {
   // Worker to server.
   // A join of MemberFrame: sequence: pushes answered, which it can repeat; detail: low 32 bits of
   // the version pulled last; its job is a JobSpec.
-  kInitialize = kFirstWorkerType,  // worker 0; detail: 0 parameters, 1... optimizer slots; place;
-                                   // payload: float32
+  kInitialize =
+      membership::kFirstWorkerType,  // worker 0; detail: 0 parameters, 1... optimizer slots; place;
+                                     // payload: float32
   kInitialized,  // sequence: updates the values have behind them (a resumed run), else 0; payload:
                  // encode_counts() of the pushes of each worker among these
   kCommitted,  // before push `sequence` is replayed; payload: the workers whose gradients made that
@@ -32,8 +33,9 @@ enum class ServerFrame : FrameType {
   kPersist,  // the replay window is getting full: make a snapshot soon
   // Server to worker.
   // A joined frame: JoinedBody behind the lineage.
-  kAck = kFirstServerType,  // sequence: this push and all before are in the model; place: those up
-                            // to here are
+  kAck = membership::kFirstServerType,  // sequence: this push and all before are in the model;
+                                        // place: those up
+                                        // to here are
   // also on disk; detail: staleness of the push; payload: kSync: its round's workers
   kDropped,   // sequence: this push came too late for its round and is in no model
   kRejected,  // sequence: this push holds numbers that are not finite, and is in no model; payload:
@@ -89,4 +91,4 @@ std::vector<std::uint64_t> decode_counts(std::span<const std::byte> payload);  /
 Bytes encode_workers(const std::vector<Rank>& workers, int of);
 std::vector<Rank> decode_workers(std::span<const std::byte> payload, int of);  // throws PeerError
 
-}  // namespace cohort
+}  // namespace cohort::server

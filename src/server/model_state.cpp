@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/simd.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 COHORT_SIMD_CLONES
@@ -24,9 +24,10 @@ void compensate(float* __restrict g, const float* __restrict w, const float* __r
 
 ModelState::ModelState(const JobSpec& spec)
     : spec_(spec),
-      optimizer_(optimizers().make(spec.optimizer, spec.optimizer_options)),
-      schedule_(with_warmup(schedules().make(spec.schedule, spec.schedule_options),
-                            spec.warmup_from, spec.warmup_epochs)),
+      optimizer_(optimizers::optimizers().make(spec.optimizer, spec.optimizer_options)),
+      schedule_(
+          schedules::with_warmup(schedules::schedules().make(spec.schedule, spec.schedule_options),
+                                 spec.warmup_from, spec.warmup_epochs)),
       decay_(spec.decay) {
   const auto size = static_cast<std::size_t>(spec.size);
   if (decay_.empty()) decay_.push_back({.range = {0, spec.size}, .weight_decay = 0});
@@ -38,7 +39,7 @@ double ModelState::lr() const {
   return schedule_->at(static_cast<double>(version_) / spec_.updates_per_epoch);
 }
 
-UpdateScalars ModelState::scalars(double scale) const {
+optimizers::UpdateScalars ModelState::scalars(double scale) const {
   return {
       .lr = lr(), .weight_decay = 0, .gradient_scale = scale, .step = static_cast<Step>(version_)};
 }
@@ -46,14 +47,14 @@ UpdateScalars ModelState::scalars(double scale) const {
 // The elements from `first` on, by as many gradients, of one weight decay after the other;
 // place(begin, size) is where they are.
 template <class Place>
-void ModelState::update(std::span<const float> gradients, std::size_t first, UpdateScalars scalars,
-                        const Place& place) const {
+void ModelState::update(std::span<const float> gradients, std::size_t first,
+                        optimizers::UpdateScalars scalars, const Place& place) const {
   for (const DecayRange& decay : decay_) {
     const auto begin = std::max(first, static_cast<std::size_t>(decay.range.begin));
     const auto end =
         std::min(first + gradients.size(), static_cast<std::size_t>(decay.range.end()));
     if (begin >= end) continue;
-    UpdateBlock block = place(begin, end - begin);
+    optimizers::UpdateBlock block = place(begin, end - begin);
     block.gradients = gradients.subspan(begin - first, end - begin);
     scalars.weight_decay = decay.weight_decay;
     optimizer_->update(block, scalars);
@@ -62,7 +63,7 @@ void ModelState::update(std::span<const float> gradients, std::size_t first, Upd
 
 void ModelState::queue_update(std::span<const float> gradients, double scale) {
   COHORT_CHECK(gradients.size() == parameters_.size(), "a gradient of the arena's size");
-  const UpdateScalars scale_and_rate = scalars(scale);
+  const optimizers::UpdateScalars scale_and_rate = scalars(scale);
   ++version_;
   if (gradients.empty()) return;
   pending_.push_back(
@@ -109,10 +110,11 @@ std::vector<float> ModelState::preview() const {
   return parameters;
 }
 
-UpdateBlock ModelState::block_of(std::span<float> parameters,
-                                 std::vector<AlignedVector<float>>& slots, std::size_t begin,
-                                 std::size_t size) {
-  UpdateBlock block{.parameters = parameters.subspan(begin, size), .gradients = {}, .slots = {}};
+optimizers::UpdateBlock ModelState::block_of(std::span<float> parameters,
+                                             std::vector<AlignedVector<float>>& slots,
+                                             std::size_t begin, std::size_t size) {
+  optimizers::UpdateBlock block{
+      .parameters = parameters.subspan(begin, size), .gradients = {}, .slots = {}};
   for (std::size_t i = 0; i < slots.size(); ++i) {
     block.slots[i] = std::span(slots[i]).subspan(begin, size);
   }
@@ -144,9 +146,10 @@ void ModelState::extend_speculation(std::span<const float> gradients) {
     return place;
   };
   const auto place = [&](std::size_t begin, std::size_t size) {
-    UpdateBlock block{.parameters = copied(parameters_, speculative_parameters_, begin, size),
-                      .gradients = {},
-                      .slots = {}};
+    optimizers::UpdateBlock block{
+        .parameters = copied(parameters_, speculative_parameters_, begin, size),
+        .gradients = {},
+        .slots = {}};
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       block.slots[i] = copied(slots_[i], speculative_slots_[i], begin, size);
     }
@@ -187,4 +190,4 @@ void compensate_delay(std::span<float> gradients, std::span<const float> now,
   compensate(gradients.data(), now.data(), then.data(), now.size(), static_cast<float>(lambda));
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

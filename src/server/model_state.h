@@ -21,7 +21,7 @@
 #include "schedules/learning_rate.h"
 #include "server/job_spec.h"
 
-namespace cohort {
+namespace cohort::server {
 
 class ModelState {
  public:
@@ -70,21 +70,22 @@ class ModelState {
   // An update that is under way.
   struct Pending {
     std::span<const float> gradients = {};
-    UpdateScalars scalars = {};
+    optimizers::UpdateScalars scalars = {};
     std::uint64_t version = 0;  // that it makes
     std::size_t done = 0;       // elements
   };
 
-  UpdateScalars scalars(double scale) const;
+  optimizers::UpdateScalars scalars(double scale) const;
   template <class Place>
-  void update(std::span<const float> gradients, std::size_t first, UpdateScalars scalars,
-              const Place& place) const;
-  static UpdateBlock block_of(std::span<float> parameters, std::vector<AlignedVector<float>>& slots,
-                              std::size_t begin, std::size_t size);
+  void update(std::span<const float> gradients, std::size_t first,
+              optimizers::UpdateScalars scalars, const Place& place) const;
+  static optimizers::UpdateBlock block_of(std::span<float> parameters,
+                                          std::vector<AlignedVector<float>>& slots,
+                                          std::size_t begin, std::size_t size);
 
   const JobSpec& spec_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<LearningRate> schedule_;
+  std::unique_ptr<optimizers::Optimizer> optimizer_;
+  std::unique_ptr<schedules::LearningRate> schedule_;
   std::vector<DecayRange> decay_;
   AlignedVector<float> parameters_;
   std::vector<AlignedVector<float>> slots_;
@@ -102,4 +103,4 @@ void add_to(std::span<float> sum, std::span<const float> other);
 void compensate_delay(std::span<float> gradients, std::span<const float> now,
                       std::span<const float> then, double lambda);
 
-}  // namespace cohort
+}  // namespace cohort::server

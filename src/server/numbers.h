@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace cohort {
+namespace cohort::server {
 
 // `out` and `bytes` hold at least eight bytes.
 inline void put_u64(std::span<std::byte> out, std::uint64_t value) {
@@ -27,4 +27,4 @@ inline std::uint64_t version_near(std::uint64_t known, std::uint32_t low) {
   return known + static_cast<std::uint64_t>(std::int64_t{difference});
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -4,17 +4,19 @@
 #include "core/random.h"
 #include "server/server_state.h"
 
-namespace cohort {
+namespace cohort::server {
 
-void ParameterServer::State::dispatch(ConnectionId connection, const FrameHeader& header,
+void ParameterServer::State::dispatch(membership::ConnectionId connection,
+                                      const network::FrameHeader& header,
                                       std::span<const std::byte> payload) {
-  if (header.type == static_cast<FrameType>(MemberFrame::kJoin)) {
+  if (header.type == static_cast<network::FrameType>(membership::MemberFrame::kJoin)) {
     return on_join(connection, header, payload);
   }
-  const MemberRow* row = roster.sender(connection, header);
+  const membership::MemberRow* row = roster.sender(connection, header);
   if (row == nullptr) return;
   Member* member = &members->at(row->worker);
-  if (header.type == static_cast<FrameType>(MemberFrame::kLeave)) return on_leave(*member, header);
+  if (header.type == static_cast<network::FrameType>(membership::MemberFrame::kLeave))
+    return on_leave(*member, header);
   switch (static_cast<ServerFrame>(header.type)) {
     case ServerFrame::kInitialize:
       return on_initialize(*member, header, payload);
@@ -35,21 +37,24 @@ void ParameterServer::State::dispatch(ConnectionId connection, const FrameHeader
   }
 }
 
-void ParameterServer::State::send(const Member& member, ServerFrame type, FrameHeader header,
-                                  std::span<const std::byte> payload, Kept kept) {
+void ParameterServer::State::send(const Member& member, ServerFrame type,
+                                  network::FrameHeader header, std::span<const std::byte> payload,
+                                  network::Kept kept) {
   if (!member.connection) return;
-  header.type = static_cast<FrameType>(type);
+  header.type = static_cast<network::FrameType>(type);
   header.length = static_cast<std::uint32_t>(payload.size());
   header.incarnation = member.incarnation;
   ports.send(*member.connection, header, payload, kept);
 }
 
-void ParameterServer::State::send_frame(ConnectionId to, const FrameHeader& header,
+void ParameterServer::State::send_frame(membership::ConnectionId to,
+                                        const network::FrameHeader& header,
                                         std::span<const std::byte> payload) {
-  ports.send(to, header, payload, Kept::kCopy);
+  ports.send(to, header, payload, network::Kept::kCopy);
 }
 
-void ParameterServer::State::close_connection(ConnectionId connection, const std::string& reason) {
+void ParameterServer::State::close_connection(membership::ConnectionId connection,
+                                              const std::string& reason) {
   restarts.erase(connection);
   ports.close(connection, reason);
 }
@@ -69,46 +74,47 @@ ParameterServer::ParameterServer(const ServerOptions& options, ServerPorts& port
 
 ParameterServer::~ParameterServer() = default;
 
-void ParameterServer::on_connected(ConnectionId connection, Rank worker, Deadline now) {
+void ParameterServer::on_connected(membership::ConnectionId connection, Rank worker, Deadline now) {
   state_->roster.on_connected(connection, worker, now);
 }
 
-std::optional<std::span<std::byte>> ParameterServer::place_for(ConnectionId connection,
-                                                               const FrameHeader& header) {
+std::optional<std::span<std::byte>> ParameterServer::place_for(membership::ConnectionId connection,
+                                                               const network::FrameHeader& header) {
   State& state = *state_;
-  const MemberRow* row = state.roster.peek(connection, header);
+  const membership::MemberRow* row = state.roster.peek(connection, header);
   if (row == nullptr) return {};
   Member& member = state.members->at(row->worker);
   std::span<float> place;
-  if (header.type == static_cast<FrameType>(ServerFrame::kPush)) {
+  if (header.type == static_cast<network::FrameType>(ServerFrame::kPush)) {
     if (state.spec->wire != WireFormat::kFloat32) return {};
     if (!state.expects(member, header, header.length)) return {};
     state.free_memory(member.push);
     place = std::span(member.push.gradients)
                 .subspan(static_cast<std::size_t>(header.place), header.length / sizeof(float));
-  } else if (header.type == static_cast<FrameType>(ServerFrame::kInitialize)) {
+  } else if (header.type == static_cast<network::FrameType>(ServerFrame::kInitialize)) {
     place = state.initial_place(member, header, header.length);
   }
   if (place.empty()) return {};
   return std::as_writable_bytes(place);
 }
 
-void ParameterServer::on_frame(ConnectionId connection, const FrameHeader& header,
+void ParameterServer::on_frame(membership::ConnectionId connection,
+                               const network::FrameHeader& header,
                                std::span<const std::byte> payload, Deadline now) {
   on_heard(connection, now);
   state_->dispatch(connection, header, payload);
 }
 
-void ParameterServer::on_heard(ConnectionId connection, Deadline now) {
+void ParameterServer::on_heard(membership::ConnectionId connection, Deadline now) {
   state_->roster.on_heard(connection, now);
 }
 
-void ParameterServer::on_lost(ConnectionId connection, Deadline now) {
+void ParameterServer::on_lost(membership::ConnectionId connection, Deadline now) {
   state_->restarts.erase(connection);
   state_->roster.on_lost(connection, now);
 }
 
-void ParameterServer::on_room(ConnectionId connection, Deadline now) {
+void ParameterServer::on_room(membership::ConnectionId connection, Deadline now) {
   state_->roster.note_time(now);
   if (!state_->members) return;
   for (Member& member : state_->members->all()) {
@@ -151,4 +157,4 @@ std::vector<float> ParameterServer::parameters() const {
   return state_->model ? state_->model->preview() : std::vector<float>();
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -38,7 +38,7 @@
 #include "server/job_spec.h"
 #include "server/messages.h"
 
-namespace cohort {
+namespace cohort::server {
 
 // All that survives a crash, at one moment. Made by the server, kept by its ports.
 struct ServerSnapshot {
@@ -57,18 +57,18 @@ class ServerPorts {
 
   // kLent: the bytes are those of the model, or of its second copy, and stay until model_changes()
   // names their memory.
-  virtual void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
-                    Kept kept) = 0;
+  virtual void send(membership::ConnectionId to, const network::FrameHeader& header,
+                    std::span<const std::byte> payload, network::Kept kept) = 0;
   // What a vector is to be cut into.
-  virtual std::size_t piece_bytes(ConnectionId) const { return kPieceBytes; }
+  virtual std::size_t piece_bytes(membership::ConnectionId) const { return kPieceBytes; }
   // Whether more values may be sent now. After a no on_room() must be called, later, not from here.
-  virtual bool has_room(ConnectionId) { return true; }
+  virtual bool has_room(membership::ConnectionId) { return true; }
   // Lent bytes of this memory that are not sent yet must be copied now.
   virtual void model_changes(std::span<const std::byte> memory) = 0;
   // An update is about to be made, or numbers of versions to be passed over.
   virtual void version_changes() {}
   // Closes after what was sent has gone out. The server forgets the connection at once.
-  virtual void close(ConnectionId connection, const std::string& reason) = 0;
+  virtual void close(membership::ConnectionId connection, const std::string& reason) = 0;
   // Writes it; then on_persisted(id) or on_persist_failed(id) must be called, later, not from here.
   // Of several the latest is enough. Never called when keeps_state is false.
   virtual void persist(ServerSnapshot snapshot) = 0;
@@ -76,7 +76,7 @@ class ServerPorts {
 
 // evict_unconnected goes for evictions too where others wait for the slowest (kBounded). What was
 // pushed since the snapshot is lost with workers that do not come back within return_within.
-struct ServerOptions : MembershipOptions {
+struct ServerOptions : membership::MembershipOptions {
   std::string told = {};  // settings that every worker's job must have; see differences_from_told()
   int server = 0;
   bool keeps_state = false;  // snapshots are wanted
@@ -90,7 +90,7 @@ struct ServerOptions : MembershipOptions {
 };
 
 // Counted since the beginning of the job, crashes included.
-struct ServerCounters : MembershipCounters {
+struct ServerCounters : membership::MembershipCounters {
   std::uint64_t updates = 0;      // made to the model
   std::uint64_t speculative = 0;  // of these, computed while their gradients came in
   std::uint64_t pushes = 0;       // that are in the model
@@ -118,18 +118,19 @@ class ParameterServer {
   ParameterServer& operator=(const ParameterServer&) = delete;
 
   // An authenticated worker has connected. Connection ids are never used twice.
-  void on_connected(ConnectionId connection, Rank worker, Deadline now);
+  void on_connected(membership::ConnectionId connection, Rank worker, Deadline now);
   // As LinkHandler: throws PeerError when the frame breaks the protocol; the caller then ends the
   // connection and calls on_lost(). After on_lost(), or close(), nothing may be written any more to
   // the memory that place_for() named.
-  std::optional<std::span<std::byte>> place_for(ConnectionId connection, const FrameHeader& header);
-  void on_frame(ConnectionId connection, const FrameHeader& header,
+  std::optional<std::span<std::byte>> place_for(membership::ConnectionId connection,
+                                                const network::FrameHeader& header);
+  void on_frame(membership::ConnectionId connection, const network::FrameHeader& header,
                 std::span<const std::byte> payload, Deadline now);
   // Something was heard, if only a heartbeat.
-  void on_heard(ConnectionId connection, Deadline now);
-  void on_lost(ConnectionId connection, Deadline now);
+  void on_heard(membership::ConnectionId connection, Deadline now);
+  void on_lost(membership::ConnectionId connection, Deadline now);
   // More values may be sent than when has_room() was asked.
-  void on_room(ConnectionId connection, Deadline now);
+  void on_room(membership::ConnectionId connection, Deadline now);
   void on_persisted(std::uint64_t id, Deadline now);
   void on_persist_failed(std::uint64_t id, const std::string& why, Deadline now);
   // At least every 100 ms.
@@ -154,4 +155,4 @@ class ParameterServer {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

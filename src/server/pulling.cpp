@@ -5,9 +5,9 @@
 #include "server/server_state.h"
 #include "server/wire_format.h"
 
-namespace cohort {
+namespace cohort::server {
 
-void ParameterServer::State::on_pull(Member& member, const FrameHeader& header) {
+void ParameterServer::State::on_pull(Member& member, const network::FrameHeader& header) {
   const bool known = header.detail <= model->slot_count() || names_parameters(header.detail);
   if (!known) {
     throw PeerError("worker " + std::to_string(member.worker) + " asked for vector " +
@@ -95,10 +95,10 @@ void ParameterServer::State::send_progress(const Member& member) {
   for (const Member& each : members->all()) {
     counts.push_back(each.progress);
     const bool left = each.presence == Member::Presence::kLeft;
-    const bool lost = left ? each.leave != LeaveKind::kDone : !each.connection;
+    const bool lost = left ? each.leave != membership::LeaveKind::kDone : !each.connection;
     if (!lost) first = std::min(first, each.worker);
   }
-  FrameHeader header;
+  network::FrameHeader header;
   header.sequence = model->version();
   header.place = skipped;
   header.detail = static_cast<std::uint32_t>(first);
@@ -126,19 +126,19 @@ void ParameterServer::State::send_piece(Member& member) {
   const std::span<const float> values =
       names_parameters(reading.which) ? model->parameters() : model->slot(reading.which - 1);
   const std::span<const float> part = values.subspan(reading.place, end - reading.place);
-  FrameHeader header;
+  network::FrameHeader header;
   header.sequence = reading.id;
   header.place = reading.place;
   header.detail = low_bits(reading.version);
   if (format == WireFormat::kFloat32) {
-    send(member, ServerFrame::kValues, header, std::as_bytes(part), Kept::kLent);
+    send(member, ServerFrame::kValues, header, std::as_bytes(part), network::Kept::kLent);
   } else {
     scratch.resize(part.size() * bytes_each(format));
     encode_floats(format, part, scratch);
-    send(member, ServerFrame::kValues, header, scratch, Kept::kCopy);
+    send(member, ServerFrame::kValues, header, scratch, network::Kept::kCopy);
   }
   member.reading->place = end;
   if (end == size) member.reading.reset();
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -6,7 +6,7 @@
 #include "server/server_state.h"
 #include "server/wire_format.h"
 
-namespace cohort {
+namespace cohort::server {
 
 using Presence = Member::Presence;
 
@@ -23,14 +23,14 @@ std::uint64_t elements(std::size_t bytes, const JobSpec& spec) {
   return bytes / bytes_each(spec.wire);
 }
 
-bool is_last(const FrameHeader& header, std::size_t bytes, const JobSpec& spec) {
+bool is_last(const network::FrameHeader& header, std::size_t bytes, const JobSpec& spec) {
   return header.place + elements(bytes, spec) == static_cast<std::uint64_t>(spec.size);
 }
 
 }  // namespace
 
 // Whether the frame is the next one of a push that is to be taken in.
-bool ParameterServer::State::expects(const Member& member, const FrameHeader& header,
+bool ParameterServer::State::expects(const Member& member, const network::FrameHeader& header,
                                      std::size_t bytes) const {
   const auto size = static_cast<std::uint64_t>(spec->size);
   const StagedPush& push = member.push;
@@ -44,7 +44,7 @@ bool ParameterServer::State::expects(const Member& member, const FrameHeader& he
          elements(bytes, *spec) <= size - header.place;
 }
 
-void ParameterServer::State::on_push(Member& member, const FrameHeader& header,
+void ParameterServer::State::on_push(Member& member, const network::FrameHeader& header,
                                      std::span<const std::byte> payload) {
   StagedPush& push = member.push;
   if (header.sequence == 0) throw broken(member, "sent a push without a number");
@@ -159,7 +159,7 @@ void ParameterServer::State::answer(Member& member, PushAnswer given) {
 }
 
 void ParameterServer::State::send_answer(const Member& member) {
-  FrameHeader header;
+  network::FrameHeader header;
   header.sequence = member.applied;
   const PushAnswer& given = member.answer;
   switch (given.kind) {
@@ -178,7 +178,7 @@ void ParameterServer::State::send_answer(const Member& member) {
   }
 }
 
-void ParameterServer::State::on_committed(Member& member, const FrameHeader& header,
+void ParameterServer::State::on_committed(Member& member, const network::FrameHeader& header,
                                           std::span<const std::byte> payload) {
   const std::vector<Rank> workers = decode_workers(payload, spec->workers);
   if (header.sequence <= member.applied) return;
@@ -224,7 +224,7 @@ void ParameterServer::State::examine_rounds() {
     if (!decision.missing.empty()) {
       note_lost(decision.missing.size(), "round " + std::to_string(model->version() + 1) +
                                              " is made again without worker " +
-                                             ranks_text(decision.missing));
+                                             membership::ranks_text(decision.missing));
     }
     if (decision.kind == RoundDecision::Kind::kSkip) {
       log("nobody is left who could repeat the rounds between update " +
@@ -308,4 +308,4 @@ void ParameterServer::State::skip_to(std::uint64_t version) {
   snapshots.changes();
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace cohort {
+namespace cohort::server {
 
 void ReplayWindow::add(std::uint64_t sequence, std::uint64_t base,
                        const ArenaView<const float>& gradients, std::vector<Rank> workers) {
@@ -48,4 +48,4 @@ ReplayWindow::Entry* ReplayWindow::after(std::uint64_t sequence) {
   return found == entries_.end() ? nullptr : &*found;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -12,7 +12,7 @@
 #include "core/types.h"
 #include "server/arena_view.h"
 
-namespace cohort {
+namespace cohort::server {
 
 class ReplayWindow {
  public:
@@ -45,4 +45,4 @@ class ReplayWindow {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -10,7 +10,7 @@
 #include "server/numbers.h"
 #include "server/server_state.h"
 
-namespace cohort {
+namespace cohort::server {
 
 using Presence = Member::Presence;
 
@@ -22,8 +22,9 @@ constexpr std::chrono::seconds kPatience{10};
 
 }  // namespace
 
-void ParameterServer::State::hold_restart(ConnectionId connection, Rank worker,
-                                          const FrameHeader& header, JoinRequest request) {
+void ParameterServer::State::hold_restart(membership::ConnectionId connection, Rank worker,
+                                          const network::FrameHeader& header,
+                                          membership::JoinRequest request) {
   JobSpec given;  // the job would be gone before join() looks at it
   const std::string wrong = objection(worker, request.job, given);
   if (!wrong.empty()) return roster.refuse(connection, wrong);
@@ -34,14 +35,16 @@ void ParameterServer::State::hold_restart(ConnectionId connection, Rank worker,
                           .other_job = !differences(*spec, given).empty()};
   examine_restart();
   if (restarts.count(connection) == 0) return;
-  log(named(worker) + " comes with a checkpoint; waiting to see whether all workers begin again");
+  log(membership::named(worker) +
+      " comes with a checkpoint; waiting to see whether all workers begin again");
 }
 
 // Of several servers some have gone back, and this one has not.
-void ParameterServer::State::go_back(ConnectionId connection, Rank worker,
-                                     const FrameHeader& header, const JoinRequest& request) {
+void ParameterServer::State::go_back(membership::ConnectionId connection, Rank worker,
+                                     const network::FrameHeader& header,
+                                     const membership::JoinRequest& request) {
   if (worker != 0 || header.incarnation != 0 || request.lineage != 0) {
-    throw PeerError(named(worker) +
+    throw PeerError(membership::named(worker) +
                     " asked the job to go back, which is for worker 0 to ask as it begins");
   }
   JobSpec given;
@@ -71,7 +74,7 @@ ParameterServer::State::UnderWay ParameterServer::State::under_way() const {
     if (member.expected() && member.connection) return UnderWay::kYes;
     if (std::find(restarting.begin(), restarting.end(), member.worker) != restarting.end())
       continue;
-    if (member.presence == Presence::kLeft && member.leave == LeaveKind::kDone) {
+    if (member.presence == Presence::kLeft && member.leave == membership::LeaveKind::kDone) {
       // The job goes on to its end without it. If that was before this server started, it may have
       // been the end of all, and it comes again with the others; for a job with other settings
       // surely so.
@@ -108,12 +111,12 @@ void ParameterServer::State::examine_restart() {
     if (first_came) forget_job();
   }
   // Worker 0 first: its settings are the job's. Of a worker that has connected again, the latest.
-  std::vector<ConnectionId> held;
+  std::vector<membership::ConnectionId> held;
   for (const auto& [id, restart] : restarts) held.push_back(id);
-  std::sort(held.begin(), held.end(), [&](ConnectionId a, ConnectionId b) {
+  std::sort(held.begin(), held.end(), [&](membership::ConnectionId a, membership::ConnectionId b) {
     return std::pair(restarts.at(a).worker, b) < std::pair(restarts.at(b).worker, a);
   });
-  for (const ConnectionId id : held) {
+  for (const membership::ConnectionId id : held) {
     const auto found = restarts.find(id);
     if (found == restarts.end()) continue;
     const Restart restart = std::move(found->second);
@@ -152,4 +155,4 @@ void ParameterServer::State::forget_job() {
   counters.staleness.clear();
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

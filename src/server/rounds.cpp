@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using Kind = RoundDecision::Kind;
@@ -95,4 +95,4 @@ RoundDecision next_recovered_round(const Members& members, std::uint64_t version
   return decision;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -7,7 +7,7 @@
 #include "server/job_spec.h"
 #include "server/members.h"
 
-namespace cohort {
+namespace cohort::server {
 
 struct RoundDecision {
   enum class Kind {
@@ -29,4 +29,4 @@ RoundDecision next_round(const Members& members, const JobSpec& spec);
 // The next round after a restart: first those that had been made before it, as the members tell.
 RoundDecision next_recovered_round(const Members& members, std::uint64_t version);
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -25,14 +25,14 @@
 #include "server/parameter_server.h"
 #include "server/rounds.h"
 
-namespace cohort {
+namespace cohort::server {
 
-struct ParameterServer::State final : RosterOwner {
+struct ParameterServer::State final : membership::RosterOwner {
   // The join of a worker that comes with a checkpoint, while it waits for what becomes of the job.
   struct Restart {
     Rank worker = 0;
-    FrameHeader header = {};
-    JoinRequest request = {};
+    network::FrameHeader header = {};
+    membership::JoinRequest request = {};
     Deadline since = {};
     bool other_job = false;  // than the server has: it was resumed with other settings
   };
@@ -75,64 +75,68 @@ struct ParameterServer::State final : RosterOwner {
   State(const ServerOptions& given, ServerPorts& given_ports)
       : options(given),
         ports(given_ports),
-        roster(given, {.conversation = Conversation::kParameters}, *this, counters) {}
+        roster(given, {.conversation = membership::Conversation::kParameters}, *this, counters) {}
 
   // Beginning, in parameter_server.cpp.
   void log(const std::string& line) const {
     if (options.log) options.log(line);
   }
-  void dispatch(ConnectionId connection, const FrameHeader& header,
+  void dispatch(membership::ConnectionId connection, const network::FrameHeader& header,
                 std::span<const std::byte> payload);
-  void send(const Member& member, ServerFrame type, FrameHeader header = {},
-            std::span<const std::byte> payload = {}, Kept kept = Kept::kCopy);
+  void send(const Member& member, ServerFrame type, network::FrameHeader header = {},
+            std::span<const std::byte> payload = {}, network::Kept kept = network::Kept::kCopy);
 
   // RosterOwner, likewise.
-  void send_frame(ConnectionId to, const FrameHeader& header,
+  void send_frame(membership::ConnectionId to, const network::FrameHeader& header,
                   std::span<const std::byte> payload) override;
-  void close_connection(ConnectionId connection, const std::string& reason) override;
-  void disconnected(MemberRow& row) override { members->at(row.worker).disconnect(); }
-  void incarnation_ends(MemberRow& row) override;  // in losses.cpp
-  std::uint64_t joining(MemberRow& row, std::uint64_t former) override;
-  void joined(MemberRow& row) override;
-  void evicted(MemberRow& row) override;
+  void close_connection(membership::ConnectionId connection, const std::string& reason) override;
+  void disconnected(membership::MemberRow& row) override { members->at(row.worker).disconnect(); }
+  void incarnation_ends(membership::MemberRow& row) override;  // in losses.cpp
+  std::uint64_t joining(membership::MemberRow& row, std::uint64_t former) override;
+  void joined(membership::MemberRow& row) override;
+  void evicted(membership::MemberRow& row) override;
   bool finished_training() const;
 
   // joining.cpp
-  void on_join(ConnectionId connection, const FrameHeader& header,
+  void on_join(membership::ConnectionId connection, const network::FrameHeader& header,
                std::span<const std::byte> payload);
-  void join(ConnectionId connection, Rank worker, const FrameHeader& header,
-            const JoinRequest& request);
+  void join(membership::ConnectionId connection, Rank worker, const network::FrameHeader& header,
+            const membership::JoinRequest& request);
   std::string objection(Rank worker, const std::string& text, JobSpec& given) const;
-  bool accept_spec(ConnectionId connection, Rank worker, const std::string& text);
+  bool accept_spec(membership::ConnectionId connection, Rank worker, const std::string& text);
   std::string lost_state_text() const;
-  void count_lost(Member& member, const FrameHeader& join);
-  void comes_back(const Member& member, const FrameHeader& join);
+  void count_lost(Member& member, const network::FrameHeader& join);
+  void comes_back(const Member& member, const network::FrameHeader& join);
   void name_unaccounted(const std::vector<Rank>& workers);
   void examine_losses();
-  void return_with(ConnectionId connection, Member& member, const FrameHeader& header);
+  void return_with(membership::ConnectionId connection, Member& member,
+                   const network::FrameHeader& header);
   void send_joined(const Member& member);
-  std::span<float> initial_place(const Member& member, const FrameHeader& header,
+  std::span<float> initial_place(const Member& member, const network::FrameHeader& header,
                                  std::size_t bytes);
-  void on_initialize(Member& member, const FrameHeader& header, std::span<const std::byte> payload);
-  void on_initialized(Member& member, const FrameHeader& header,
+  void on_initialize(Member& member, const network::FrameHeader& header,
+                     std::span<const std::byte> payload);
+  void on_initialized(Member& member, const network::FrameHeader& header,
                       std::span<const std::byte> payload);
   void values_count();
 
   // restarting.cpp
   enum class UnderWay { kNo, kPerhaps, kYes };
-  void hold_restart(ConnectionId connection, Rank worker, const FrameHeader& header,
-                    JoinRequest request);
+  void hold_restart(membership::ConnectionId connection, Rank worker,
+                    const network::FrameHeader& header, membership::JoinRequest request);
   UnderWay under_way() const;
   bool gone_on_without_first() const;
   void examine_restart();
-  void go_back(ConnectionId connection, Rank worker, const FrameHeader& header,
-               const JoinRequest& request);
+  void go_back(membership::ConnectionId connection, Rank worker, const network::FrameHeader& header,
+               const membership::JoinRequest& request);
   void forget_job();
 
   // pushing.cpp
-  bool expects(const Member& member, const FrameHeader& header, std::size_t bytes) const;
-  void on_push(Member& member, const FrameHeader& header, std::span<const std::byte> payload);
-  void on_committed(Member& member, const FrameHeader& header, std::span<const std::byte> payload);
+  bool expects(const Member& member, const network::FrameHeader& header, std::size_t bytes) const;
+  void on_push(Member& member, const network::FrameHeader& header,
+               std::span<const std::byte> payload);
+  void on_committed(Member& member, const network::FrameHeader& header,
+                    std::span<const std::byte> payload);
   void push_is_whole(Member& member);
   void offer_to_round(Member& member);
   void apply_at_once(Member& member);
@@ -147,7 +151,7 @@ struct ParameterServer::State final : RosterOwner {
   void note_lost(std::uint64_t pushes, const std::string& why);
 
   // pulling.cpp
-  void on_pull(Member& member, const FrameHeader& header);
+  void on_pull(Member& member, const network::FrameHeader& header);
   bool may_read(const Member& member) const;
   bool others_may_push(const Member& member) const;
   void examine_pulls();
@@ -183,7 +187,7 @@ struct ParameterServer::State final : RosterOwner {
   void move_watermarks(const std::vector<Persisting>& written);
 
   // leaving.cpp
-  void on_leave(Member& member, const FrameHeader& header);
+  void on_leave(Member& member, const network::FrameHeader& header);
   void finish_leave(Member& member);
   void evict_who_holds_up();
   std::string lost_text() const;
@@ -193,14 +197,14 @@ struct ParameterServer::State final : RosterOwner {
   const ServerOptions options;
   ServerPorts& ports;
   ServerCounters counters;
-  Roster roster;
-  SnapshotSchedule snapshots{[this](std::uint64_t id) { make_snapshot(id); }};
+  membership::Roster roster;
+  membership::SnapshotSchedule snapshots{[this](std::uint64_t id) { make_snapshot(id); }};
 
   std::unique_ptr<JobSpec> spec;
   std::string spec_text;  // as its workers send it
   std::optional<ModelState> model;
   std::optional<Members> members;
-  std::map<ConnectionId, Restart> restarts;
+  std::map<membership::ConnectionId, Restart> restarts;
   std::uint64_t lineage = 0;
   bool fell_back = false;                   // to a snapshot that is not the newest
   bool gone_back = false;                   // to worker 0's checkpoint
@@ -222,4 +226,4 @@ struct ParameterServer::State final : RosterOwner {
   std::optional<Deadline> rounds_from = {};  // no round before
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -8,40 +8,40 @@
 #include "server/numbers.h"
 #include "server/wire_format.h"
 
-namespace cohort {
+namespace cohort::server {
 
 ShardClient::State::State(const ClientOptions& given, ClientPorts& given_ports)
     : options(given),
       ports(given_ports),
-      member(Conversation::kParameters, "server " + std::to_string(given.spec.server),
+      member(membership::Conversation::kParameters, "server " + std::to_string(given.spec.server),
              to_json(given.spec).dump(),
-             [this](const FrameHeader& header, std::span<const std::byte> payload) {
-               ports.send(header, payload, Kept::kCopy);
+             [this](const network::FrameHeader& header, std::span<const std::byte> payload) {
+               ports.send(header, payload, network::Kept::kCopy);
              }) {}
 
-void ShardClient::State::send(ServerFrame type, FrameHeader header,
-                              std::span<const std::byte> payload, Kept kept) {
-  header.type = static_cast<FrameType>(type);
+void ShardClient::State::send(ServerFrame type, network::FrameHeader header,
+                              std::span<const std::byte> payload, network::Kept kept) {
+  header.type = static_cast<network::FrameType>(type);
   header.length = static_cast<std::uint32_t>(payload.size());
   header.incarnation = member.incarnation();
   ports.send(header, payload, kept);
 }
 
 void ShardClient::State::send_join() {
-  FrameHeader header;
+  network::FrameHeader header;
   header.sequence = answered;
   header.detail = low_bits(version);
-  member.ask(going_back ? JoinKind::kGoBack : options.join, header);
+  member.ask(going_back ? membership::JoinKind::kGoBack : options.join, header);
 }
 
 void ShardClient::State::send_vector(std::uint32_t which, const ArenaView<const float>& values) {
   std::size_t place = 0;
   do {
     const auto part = values.at(place, ports.piece_bytes() / sizeof(float));
-    FrameHeader header;
+    network::FrameHeader header;
     header.detail = which;
     header.place = place;
-    send(ServerFrame::kInitialize, header, std::as_bytes(part), Kept::kLent);
+    send(ServerFrame::kInitialize, header, std::as_bytes(part), network::Kept::kLent);
     place += part.size();
   } while (place < values.size());
 }
@@ -52,22 +52,23 @@ void ShardClient::State::send_initial() {
   for (std::size_t i = 0; i < initial.slots.size(); ++i) {
     send_vector(static_cast<std::uint32_t>(i + 1), initial.slots[i]);
   }
-  FrameHeader header;
+  network::FrameHeader header;
   header.sequence = initial.behind.version;
   send(ServerFrame::kInitialized, header, encode_counts(initial.behind.pushes));
 }
 
-void ShardClient::State::send_part(FrameHeader header, std::span<const float> part, Kept kept) {
+void ShardClient::State::send_part(network::FrameHeader header, std::span<const float> part,
+                                   network::Kept kept) {
   if (options.spec.wire == WireFormat::kFloat32) {
     return send(ServerFrame::kPush, header, std::as_bytes(part), kept);
   }
   scratch.resize(part.size() * bytes_each(options.spec.wire));
   encode_floats(options.spec.wire, part, scratch);
-  send(ServerFrame::kPush, header, scratch, Kept::kCopy);
+  send(ServerFrame::kPush, header, scratch, network::Kept::kCopy);
 }
 
 void ShardClient::State::send_replay(const ReplayWindow::Entry& entry) {
-  FrameHeader header;
+  network::FrameHeader header;
   header.sequence = entry.sequence;
   header.detail = low_bits(entry.base);
   if (entry.refused || options.spec.mode == ServerMode::kSync) {
@@ -80,7 +81,8 @@ void ShardClient::State::send_replay(const ReplayWindow::Entry& entry) {
   do {
     const auto part = all.subspan(place, std::min(at_most, all.size() - place));
     header.place = place;
-    send_part(header, part, Kept::kCopy);  // a snapshot may end the entry before it is sent
+    send_part(header, part,
+              network::Kept::kCopy);  // a snapshot may end the entry before it is sent
     place += part.size();
   } while (place < all.size());
 }
@@ -102,12 +104,12 @@ void ShardClient::State::ask_for_values(bool ahead) {
   if (!pull.wanted || pull.asked) return;
   pull.asked = true;
   pull.arrived = pull.early = 0;
-  FrameHeader header;
+  network::FrameHeader header;
   header.sequence = ++pull.id;
   header.place = push_open() ? push.sequence : answered;
   header.detail = pull.which;
   if (!ahead) return send(ServerFrame::kPull, header);
-  header.type = static_cast<FrameType>(ServerFrame::kPull);
+  header.type = static_cast<network::FrameType>(ServerFrame::kPull);
   header.incarnation = member.incarnation();
   ports.send_ahead(header);
 }
@@ -134,7 +136,7 @@ bool ShardClient::State::pump_push() {
   const std::int64_t size = options.spec.size;
   const std::int64_t at_most =
       static_cast<std::int64_t>(ports.piece_bytes() / bytes_each(options.spec.wire));
-  FrameHeader header;
+  network::FrameHeader header;
   header.sequence = push.sequence;
   header.detail = low_bits(push.base);
   const std::int64_t at_least = std::max<std::int64_t>(1, options.min_part);
@@ -145,7 +147,7 @@ bool ShardClient::State::pump_push() {
                           static_cast<std::size_t>(std::min(at_most, push.final - push.sent)));
     push.sent += static_cast<std::int64_t>(part.size());
     push.whole = push.sent == size;
-    send_part(header, part, Kept::kLent);
+    send_part(header, part, network::Kept::kLent);
     if (push.whole) return true;
   }
   return false;
@@ -235,7 +237,7 @@ void ShardClient::pull(const ArenaView<float>& into, std::uint32_t which) {
   state_->pump();
 }
 
-void ShardClient::leave(LeaveKind how) {
+void ShardClient::leave(membership::LeaveKind how) {
   state_->member.leave(how);
   state_->pump();
 }
@@ -244,7 +246,7 @@ bool ShardClient::needs_values() const {
   return state_->member.joined() && !state_->body.initialized && !state_->initial.given;
 }
 const JoinedBody& ShardClient::joined_body() const { return state_->body; }
-const MembershipClient& ShardClient::membership() const { return state_->member; }
+const membership::MembershipClient& ShardClient::membership() const { return state_->member; }
 bool ShardClient::pulled() const { return !state_->pull.wanted; }
 std::uint64_t ShardClient::version() const { return state_->version; }
 bool ShardClient::finished() const { return state_->finished; }
@@ -254,11 +256,11 @@ std::size_t ShardClient::window() const { return state_->window.bytes(); }
 std::string ShardClient::waits_for() const {
   const State& state = *state_;
   const std::string server = "server " + std::to_string(state.options.spec.server);
-  const MembershipClient& member = state.member;
+  const membership::MembershipClient& member = state.member;
   if (member.refused()) return "nothing: " + *member.refused();
   if (!member.connected()) return "a connection to " + server;
-  if (!member.joined() && state.options.join == JoinKind::kCheckpoint && member.lineage() == 0 &&
-      state.options.worker != 0) {
+  if (!member.joined() && state.options.join == membership::JoinKind::kCheckpoint &&
+      member.lineage() == 0 && state.options.worker != 0) {
     return "being let in by " + server + ", or worker 0 with its checkpoint";
   }
   if (!member.joined()) return "being let in by " + server;
@@ -281,4 +283,4 @@ std::string ShardClient::waits_for() const {
   return "nothing";
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

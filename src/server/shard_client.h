@@ -34,14 +34,17 @@
 #include "server/job_spec.h"
 #include "server/messages.h"
 
-namespace cohort {
+namespace cohort::server {
 
 class ClientPorts {
  public:
   virtual ~ClientPorts() = default;
-  virtual void send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) = 0;
+  virtual void send(const network::FrameHeader& header, std::span<const std::byte> payload,
+                    network::Kept kept) = 0;
   // The same without a payload, and it may overtake what is not on its way yet.
-  virtual void send_ahead(const FrameHeader& header) { send(header, {}, Kept::kCopy); }
+  virtual void send_ahead(const network::FrameHeader& header) {
+    send(header, {}, network::Kept::kCopy);
+  }
   // What a vector is to be cut into.
   virtual std::size_t piece_bytes() const { return kPieceBytes; }
   // Whether values are to come while gradients still go. Within one host, where both ways are the
@@ -52,7 +55,7 @@ class ClientPorts {
 struct ClientOptions {
   Rank worker = 0;
   JobSpec spec = {};
-  JoinKind join = JoinKind::kAnew;
+  membership::JoinKind join = membership::JoinKind::kAnew;
   std::size_t window_bytes = std::size_t{256} << 20;
   std::int64_t min_part =
       16384;  // elements; fewer wait for more: a frame would cost more than it hides
@@ -73,7 +76,7 @@ struct PushOutcome {
   std::string reason = {};  // of a rejection
 };
 
-class ShardClient final : public ConversationClient {
+class ShardClient final : public membership::ConversationClient {
  public:
   // `ports` outlives the client.
   ShardClient(const ClientOptions& options, ClientPorts& ports);
@@ -83,11 +86,11 @@ class ShardClient final : public ConversationClient {
 
   // ConversationClient.
   void on_connected(Deadline now) override;
-  std::optional<std::span<std::byte>> place_for(const FrameHeader& header) override;
-  void on_frame(const FrameHeader& header, std::span<const std::byte> payload,
+  std::optional<std::span<std::byte>> place_for(const network::FrameHeader& header) override;
+  void on_frame(const network::FrameHeader& header, std::span<const std::byte> payload,
                 Deadline now) override;
   void on_lost(Deadline now) override;
-  const MembershipClient& membership() const override;
+  const membership::MembershipClient& membership() const override;
   std::string waits_for() const override;
 
   bool needs_values() const;  // joined, and nobody has brought the initial values yet
@@ -123,7 +126,7 @@ class ShardClient final : public ConversationClient {
   // Of the values that an exact pull, or one that waits for the others, brought last.
   const ModelProgress& progress() const;
 
-  void leave(LeaveKind how = LeaveKind::kDone);
+  void leave(membership::LeaveKind how = membership::LeaveKind::kDone);
 
   std::size_t window() const;  // bytes kept for a replay
 
@@ -132,4 +135,4 @@ class ShardClient final : public ConversationClient {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -12,7 +12,7 @@
 #include "server/server_state.h"
 #include "server/wire_format.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 // Its own push may be whole already, and wait for others.
@@ -128,12 +128,12 @@ void ParameterServer::State::send_early(Member& member) {
   const std::span<const float> values = model->speculative_parameters();
   for (std::size_t& place = member.pull->early; place < values.size();) {
     const auto part = values.subspan(place, std::min(at_most, values.size() - place));
-    FrameHeader header;
+    network::FrameHeader header;
     header.sequence = member.pull->id;
     header.place = place;
     header.detail = low_bits(speculation->version + 1);
     place += part.size();
-    send(member, ServerFrame::kEarlyValues, header, std::as_bytes(part), Kept::kLent);
+    send(member, ServerFrame::kEarlyValues, header, std::as_bytes(part), network::Kept::kLent);
   }
 }
 
@@ -159,4 +159,4 @@ bool ParameterServer::State::adopt_speculation(const std::vector<Rank>& ranks) {
   return true;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

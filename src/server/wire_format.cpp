@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-namespace cohort {
+namespace cohort::server {
 namespace detail {
 
 std::uint16_t half_from_float(float value) {
@@ -176,4 +176,4 @@ bool all_finite(std::span<const float> values) {
   return count_not_finite(values.data(), values.size()) == 0;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

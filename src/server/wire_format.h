@@ -7,7 +7,7 @@
 
 #include "server/job_spec.h"
 
-namespace cohort {
+namespace cohort::server {
 
 // `out` holds values.size() * bytes_each(format) bytes. What is too large for float16 becomes an
 // infinity, which the receiver refuses.
@@ -25,4 +25,4 @@ std::uint16_t half_from_float(float value);
 float float_from_half(std::uint16_t half);
 }  // namespace detail
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -20,7 +20,7 @@
 #include "network/event_loop.h"
 #include "serving/shard_channel.h"
 
-namespace cohort {
+namespace cohort::serving {
 namespace {
 
 // Gradients are handed to the client's thread in pieces no smaller: waking it costs some time.
@@ -48,7 +48,7 @@ class ParameterClient::Implementation {
       channels_.push_back(std::make_unique<ShardChannel>(io_, options_, static_cast<int>(server),
                                                          arenas_, [this] { check(); }));
     }
-    thread_ = std::thread([this] { run_with_spin(io_); });
+    thread_ = std::thread([this] { network::run_with_spin(io_); });
   }
 
   ~Implementation() {
@@ -57,7 +57,7 @@ class ParameterClient::Implementation {
     thread_.join();
   }
 
-  std::uint64_t start(const ModelProgress& behind, Deadline deadline) {
+  std::uint64_t start(const server::ModelProgress& behind, Deadline deadline) {
     demand([=, this] { for_each([=](ShardChannel& channel) { channel.connect(deadline); }); },
            [](ShardChannel& channel) { return channel.client().membership().joined(); }, deadline,
            "joining", kNoTime);
@@ -76,11 +76,11 @@ class ParameterClient::Implementation {
 
   // Each server decides for itself whether the job begins again, from what it has seen. Where some
   // have no model, those that have one must have worker 0's, or go back to that too.
-  void make_servers_agree(const ModelProgress& behind, Deadline deadline) {
+  void make_servers_agree(const server::ModelProgress& behind, Deadline deadline) {
     std::vector<std::string> without, ahead;
     on_client_thread([&] {
       for (const auto& channel : channels_) {
-        const JoinedBody& body = channel->client().joined_body();
+        const server::JoinedBody& body = channel->client().joined_body();
         if (channel->empty() || (body.initialized && body.version == behind.version)) continue;
         (body.initialized ? ahead : without).push_back(std::to_string(channel->server()));
       }
@@ -88,7 +88,7 @@ class ParameterClient::Implementation {
     if (without.empty() || ahead.empty()) return;
     const std::string differ = label() + "servers have no model (" + join(without, ", ") +
                                ") where others are under way (" + join(ahead, ", ") + ")";
-    if (options_.join != JoinKind::kCheckpoint) {
+    if (options_.join != membership::JoinKind::kCheckpoint) {
       throw PeerError(differ + ": end all servers and workers, and start the job anew, or go on " +
                       "from a checkpoint with --resume");
     }
@@ -106,14 +106,15 @@ class ParameterClient::Implementation {
   // The steps that all servers have of this worker. One that was started again from its snapshot
   // may have fewer than the others: those are made again, for it alone.
   std::uint64_t place_in_the_job() {
-    if (options_.specs.front().mode == ServerMode::kSync) {
+    if (options_.specs.front().mode == server::ServerMode::kSync) {
       std::uint64_t version = std::numeric_limits<std::uint64_t>::max();
-      for (const ModelProgress& each : progress()) version = std::min(version, each.version);
+      for (const server::ModelProgress& each : progress())
+        version = std::min(version, each.version);
       return version;
     }
     const auto own = static_cast<std::size_t>(options_.worker);
     std::uint64_t steps = std::numeric_limits<std::uint64_t>::max();
-    for (const ModelProgress& each : progress()) steps = std::min(steps, each.pushes[own]);
+    for (const server::ModelProgress& each : progress()) steps = std::min(steps, each.pushes[own]);
     post([this, steps, own] {
       for_each([&](ShardChannel& channel) {
         if (!channel.empty()) channel.leave_out(channel.client().progress().pushes[own] - steps);
@@ -122,8 +123,8 @@ class ParameterClient::Implementation {
     return steps;
   }
 
-  std::vector<ModelProgress> progress() {
-    std::vector<ModelProgress> all;
+  std::vector<server::ModelProgress> progress() {
+    std::vector<server::ModelProgress> all;
     on_client_thread([&] {
       for (const auto& channel : channels_) {
         if (!channel->empty()) all.push_back(channel->client().progress());
@@ -228,7 +229,7 @@ class ParameterClient::Implementation {
 
   void leave_without_a_word() { thrown_ = true; }
 
-  void leave(LeaveKind how, Deadline deadline) noexcept {
+  void leave(membership::LeaveKind how, Deadline deadline) noexcept {
     if (thrown_) return;  // the caller knows
     try {
       demand([=, this] { for_each([=](ShardChannel& channel) { channel.leave(how); }); },
@@ -337,7 +338,7 @@ class ParameterClient::Implementation {
 
   void await(Deadline deadline, const std::string& doing, std::chrono::milliseconds grace) {
     // As the event loop does: a small model's answer comes sooner than a sleeper wakes.
-    const Clock::time_point look_until = Clock::now() + kAttention;
+    const Clock::time_point look_until = Clock::now() + network::kAttention;
     while (!answered() && Clock::now() < look_until) ::sched_yield();
     std::unique_lock lock(mutex_);
     const auto until = [&](Deadline end) {
@@ -409,7 +410,7 @@ ParameterClient::ParameterClient(const ParameterClientOptions& options, const Cl
     : implementation_(std::make_unique<Implementation>(options, arenas)) {}
 ParameterClient::~ParameterClient() = default;
 
-std::uint64_t ParameterClient::start(const ModelProgress& behind, Deadline deadline) {
+std::uint64_t ParameterClient::start(const server::ModelProgress& behind, Deadline deadline) {
   try {
     return implementation_->start(behind, deadline);
   } catch (const InterruptedError&) {
@@ -428,9 +429,11 @@ bool ParameterClient::take_back(Deadline deadline) { return implementation_->tak
 void ParameterClient::push_again() { implementation_->push_again(); }
 void ParameterClient::wait_for_others() { implementation_->wait_for_others(); }
 bool ParameterClient::others_are_gone() { return implementation_->others_are_gone(); }
-std::vector<ModelProgress> ParameterClient::progress() { return implementation_->progress(); }
-void ParameterClient::leave(LeaveKind how, Deadline deadline) noexcept {
+std::vector<server::ModelProgress> ParameterClient::progress() {
+  return implementation_->progress();
+}
+void ParameterClient::leave(membership::LeaveKind how, Deadline deadline) noexcept {
   implementation_->leave(how, deadline);
 }
 
-}  // namespace cohort
+}  // namespace cohort::serving

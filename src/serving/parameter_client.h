@@ -28,13 +28,13 @@
 #include "server/layout.h"
 #include "server/shard_client.h"
 
-namespace cohort {
+namespace cohort::serving {
 
-struct ParameterClientOptions : WorkerOptions {
-  std::vector<Address> servers = {};
-  Layout layout = {};               // of the two arenas
-  std::vector<JobSpec> specs = {};  // one for each server
-  JoinKind join = JoinKind::kAnew;
+struct ParameterClientOptions : membership::WorkerOptions {
+  std::vector<network::Address> servers = {};
+  server::Layout layout = {};               // of the two arenas
+  std::vector<server::JobSpec> specs = {};  // one for each server
+  membership::JoinKind join = membership::JoinKind::kAnew;
   std::size_t window_bytes = std::size_t{256} << 20;
 };
 
@@ -66,7 +66,7 @@ class ParameterClient {
   // servers that have none; then takes everybody's common values. Returns how many steps of this
   // worker all servers have. Throws ConfigError when a server will not have this worker, PeerError
   // naming the servers that did not answer.
-  std::uint64_t start(const ModelProgress& behind, Deadline deadline);
+  std::uint64_t start(const server::ModelProgress& behind, Deadline deadline);
 
   // A push of the gradients begins; the first `count` of the arena are complete.
   void begin_push();
@@ -96,15 +96,15 @@ class ParameterClient {
 
   // What each server had in its model when it was refreshed last, or the others were waited for;
   // nothing of servers without a part of it.
-  std::vector<ModelProgress> progress();
+  std::vector<server::ModelProgress> progress();
 
   // Says how this worker's part in the job ended. Never throws: servers that are gone need not be
   // told.
-  void leave(LeaveKind how, Deadline deadline) noexcept;
+  void leave(membership::LeaveKind how, Deadline deadline) noexcept;
 
  private:
   class Implementation;
   std::unique_ptr<Implementation> implementation_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::serving

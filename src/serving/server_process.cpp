@@ -8,7 +8,7 @@
 #include "membership/server_loop.h"
 #include "network/event_loop.h"
 
-namespace cohort {
+namespace cohort::serving {
 namespace {
 
 // Of values to a worker that takes them as fast as they come; then others have their turn.
@@ -21,19 +21,19 @@ struct Pieces {
 
 }  // namespace
 
-class ServerProcess::Implementation final : private ServerPorts {
+class ServerProcess::Implementation final : private server::ServerPorts {
  public:
   explicit Implementation(ServerProcessOptions options) : options_(std::move(options)) {
-    std::optional<ServerSnapshot> snapshot;
+    std::optional<server::ServerSnapshot> snapshot;
     if (!options_.state_dir.empty()) {
       store_ = std::make_unique<SnapshotStore>(options_.state_dir);
       snapshot = store_->load([&](const std::string& text) { log("warning: " + text); });
     }
     options_.server.keeps_state = store_ != nullptr;
     options_.server.server = options_.listener.self.rank;
-    ServerPorts& ports = *this;
-    server_ =
-        std::make_unique<ParameterServer>(options_.server, ports, snapshot ? &*snapshot : nullptr);
+    server::ServerPorts& ports = *this;
+    server_ = std::make_unique<server::ParameterServer>(options_.server, ports,
+                                                        snapshot ? &*snapshot : nullptr);
     if (snapshot) {
       log("going on from " + options_.state_dir.string() + " after update " +
           std::to_string(server_->version()));
@@ -45,11 +45,11 @@ class ServerProcess::Implementation final : private ServerPorts {
     store_.reset();  // its thread posts to the loop
   }
 
-  const Address& address() const { return loop_.listener().address(); }
+  const network::Address& address() const { return loop_.listener().address(); }
 
   ServerReport run(const std::atomic<bool>& stop) {
     loop_.start(stop, options_.time_to_leave, {});
-    run_with_spin(loop_.io());
+    network::run_with_spin(loop_.io());
     const Traffic traffic = loop_.links().traffic();
     return ServerReport{.reason = loop_.reason(),
                         .well = server_->ended_well(),
@@ -61,17 +61,17 @@ class ServerProcess::Implementation final : private ServerPorts {
 
  private:
   // ServerPorts.
-  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
-            Kept kept) override {
+  void send(membership::ConnectionId to, const network::FrameHeader& header,
+            std::span<const std::byte> payload, network::Kept kept) override {
     if (auto* const held = loop_.links().find(to)) held->link->send(header, payload, kept);
   }
 
-  std::size_t piece_bytes(ConnectionId to) const override {
+  std::size_t piece_bytes(membership::ConnectionId to) const override {
     const auto* const held = loop_.links().find(to);
-    return held != nullptr ? held->link->piece_bytes() : kPieceBytes;
+    return held != nullptr ? held->link->piece_bytes() : server::kPieceBytes;
   }
 
-  bool has_room(ConnectionId to) override {
+  bool has_room(membership::ConnectionId to) override {
     auto* const held = loop_.links().find(to);
     if (held == nullptr) return true;
     if (held->link->unsent() > 0) return false;
@@ -86,11 +86,11 @@ class ServerProcess::Implementation final : private ServerPorts {
     for (const auto& [id, held] : loop_.links().all()) held->link->copy_lent(memory);
   }
 
-  void close(ConnectionId connection, const std::string& reason) override {
+  void close(membership::ConnectionId connection, const std::string& reason) override {
     loop_.links().close(connection, reason);
   }
 
-  void persist(ServerSnapshot snapshot) override {
+  void persist(server::ServerSnapshot snapshot) override {
     store_->write(std::move(snapshot), loop_.persisted());
   }
 
@@ -99,8 +99,9 @@ class ServerProcess::Implementation final : private ServerPorts {
   }
 
   ServerProcessOptions options_;
-  std::unique_ptr<ParameterServer> server_;
-  ServerLoop<ParameterServer, Pieces> loop_{[this](const std::string& line) { log(line); }};
+  std::unique_ptr<server::ParameterServer> server_;
+  membership::ServerLoop<server::ParameterServer, Pieces> loop_{
+      [this](const std::string& line) { log(line); }};
   std::unique_ptr<SnapshotStore> store_;  // last: its thread ends first
 };
 
@@ -109,10 +110,10 @@ ServerProcess::ServerProcess(ServerProcessOptions options)
 
 ServerProcess::~ServerProcess() = default;
 
-const Address& ServerProcess::address() const { return implementation_->address(); }
+const network::Address& ServerProcess::address() const { return implementation_->address(); }
 
 ServerReport ServerProcess::run(const std::atomic<bool>& stop) {
   return implementation_->run(stop);
 }
 
-}  // namespace cohort
+}  // namespace cohort::serving

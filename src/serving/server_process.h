@@ -14,11 +14,11 @@
 #include "server/parameter_server.h"
 #include "serving/snapshot_store.h"
 
-namespace cohort {
+namespace cohort::serving {
 
 struct ServerProcessOptions {
-  ListenerOptions listener;              // its identity's rank is the server's number
-  ServerOptions server;                  // keeps_state and the number follow from the rest
+  network::ListenerOptions listener;     // its identity's rank is the server's number
+  server::ServerOptions server;          // keeps_state and the number follow from the rest
   std::filesystem::path state_dir = {};  // empty: no snapshots
   int workers = 0;                       // ranks from here on are refused; 0: the first worker says
   // How long a server that is stopped still serves workers which got the same signal: they save the
@@ -29,8 +29,8 @@ struct ServerProcessOptions {
 struct ServerReport {
   std::string reason;  // why it ended
   bool well = false;   // every worker was done, and no update is missing
-  ServerCounters counters;
-  Refusals refusals;
+  server::ServerCounters counters;
+  network::Refusals refusals;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
 };
@@ -43,7 +43,7 @@ class ServerProcess {
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
-  const Address& address() const;
+  const network::Address& address() const;
 
   // Serves until the job is over or `stop` is true, and then until the workers have left or
   // time_to_leave has passed. Called once.
@@ -54,4 +54,4 @@ class ServerProcess {
   std::unique_ptr<Implementation> implementation_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::serving

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-namespace cohort {
+namespace cohort::serving {
 
 ShardChannel::ShardChannel(boost::asio::io_context& io, const ParameterClientOptions& options,
                            int server, const ClientArenas& arenas, std::function<void()> changed)
-    : WorkerChannel(io, options, server, options.servers[static_cast<std::size_t>(server)],
-                    "server " + std::to_string(server), std::move(changed)),
+    : membership::WorkerChannel(io, options, server,
+                                options.servers[static_cast<std::size_t>(server)],
+                                "server " + std::to_string(server), std::move(changed)),
       options_(options),
       server_(server),
       arenas_(arenas),
@@ -24,17 +25,17 @@ ShardChannel::~ShardChannel() { drop_link(); }
 
 // The server's part of one of the worker's vectors.
 template <class T>
-ArenaView<T> ShardChannel::own_part(std::span<T> vector) const {
-  ArenaView<T> view;
-  for (const Block& block : blocks_) {
+server::ArenaView<T> ShardChannel::own_part(std::span<T> vector) const {
+  server::ArenaView<T> view;
+  for (const server::Block& block : blocks_) {
     view.append(vector.subspan(static_cast<std::size_t>(block.range.begin),
                                static_cast<std::size_t>(block.range.size)));
   }
   return view;
 }
 
-void ShardChannel::bring(const ModelProgress& behind) {
-  std::vector<ArenaView<const float>> slots;
+void ShardChannel::bring(const server::ModelProgress& behind) {
+  std::vector<server::ArenaView<const float>> slots;
   for (const std::span<const float> slot : arenas_.slots) slots.push_back(own_part(slot));
   client_.initialize(own_part(std::span<const float>(arenas_.parameters)), slots, behind);
 }
@@ -51,7 +52,7 @@ void ShardChannel::extend_push(std::int64_t count) {
   if (size_ == 0 || left_out_) return;
   while (complete_ < blocks_.size() && blocks_[complete_].range.end() <= count) ++complete_;
   if (complete_ == blocks_.size()) return client_.extend_push(size_);
-  const Block& next = blocks_[complete_];
+  const server::Block& next = blocks_[complete_];
   client_.extend_push(next.place + std::max<std::int64_t>(0, count - next.range.begin));
 }
 
@@ -71,13 +72,13 @@ void ShardChannel::take_back() {
 
 bool ShardChannel::push_made() const { return size_ == 0 || left_out_ || client_.push_made(); }
 
-void ShardChannel::pull_exact() { pull(arenas_.parameters, kExactParameters); }
+void ShardChannel::pull_exact() { pull(arenas_.parameters, server::kExactParameters); }
 
 void ShardChannel::pull_slot(std::size_t slot) {
   pull(arenas_.slots[slot], static_cast<std::uint32_t>(slot + 1));
 }
 
-void ShardChannel::pull_when_alone() { pull(arenas_.parameters, kPullWhenAlone); }
+void ShardChannel::pull_when_alone() { pull(arenas_.parameters, server::kPullWhenAlone); }
 
 void ShardChannel::pull(std::span<float> into, std::uint32_t which) {
   if (size_ > 0) client_.pull(own_part(into), which);
@@ -88,36 +89,37 @@ bool ShardChannel::step_done() const {
 }
 
 bool ShardChannel::was_fenced() const {
-  const std::optional<PushOutcome>& push = client_.push_outcome();
-  return !left_out_ && push && push->kind == PushOutcome::Kind::kFenced;
+  const std::optional<server::PushOutcome>& push = client_.push_outcome();
+  return !left_out_ && push && push->kind == server::PushOutcome::Kind::kFenced;
 }
 
-void ShardChannel::leave(LeaveKind how) { client_.leave(how); }
+void ShardChannel::leave(membership::LeaveKind how) { client_.leave(how); }
 
 void ShardChannel::add_to(StepOutcome& outcome) const {
   if (size_ > 0) outcome.finished = outcome.finished && client_.finished();
-  const std::optional<PushOutcome>& push = client_.push_outcome();
+  const std::optional<server::PushOutcome>& push = client_.push_outcome();
   if (!push || left_out_) return;
   outcome.staleness = std::max(outcome.staleness, push->staleness);
-  outcome.dropped += push->kind == PushOutcome::Kind::kDropped ? 1 : 0;
+  outcome.dropped += push->kind == server::PushOutcome::Kind::kDropped ? 1 : 0;
   outcome.fenced += was_fenced() ? 1 : 0;
-  if (push->kind != PushOutcome::Kind::kRejected) return;
+  if (push->kind != server::PushOutcome::Kind::kRejected) return;
   ++outcome.rejected;
   outcome.reason = push->reason;
 }
 
-void ShardChannel::send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) {
+void ShardChannel::send(const network::FrameHeader& header, std::span<const std::byte> payload,
+                        network::Kept kept) {
   if (link()) link()->send(header, payload, kept);
 }
 
-void ShardChannel::send_ahead(const FrameHeader& header) {
+void ShardChannel::send_ahead(const network::FrameHeader& header) {
   if (link()) link()->send_ahead(header);
 }
 
 std::size_t ShardChannel::piece_bytes() const {
-  return link() ? link()->piece_bytes() : kPieceBytes;
+  return link() ? link()->piece_bytes() : server::kPieceBytes;
 }
 
 bool ShardChannel::both_ways() const { return link() && !link()->local(); }
 
-}  // namespace cohort
+}  // namespace cohort::serving

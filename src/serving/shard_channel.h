@@ -13,9 +13,9 @@
 #include "server/shard_client.h"
 #include "serving/parameter_client.h"
 
-namespace cohort {
+namespace cohort::serving {
 
-class ShardChannel final : public WorkerChannel, private ClientPorts {
+class ShardChannel final : public membership::WorkerChannel, private server::ClientPorts {
  public:
   // `options` and what the arenas show outlive the channel. `changed` is called on the io_context's
   // thread after everything that may matter to somebody who waits. So must all methods be, unless
@@ -24,11 +24,11 @@ class ShardChannel final : public WorkerChannel, private ClientPorts {
                const ClientArenas& arenas, std::function<void()> changed);
   ~ShardChannel() override;
 
-  ShardClient& client() { return client_; }
+  server::ShardClient& client() { return client_; }
   int server() const { return server_; }
 
   // Worker 0's initial values.
-  void bring(const ModelProgress& behind);
+  void bring(const server::ModelProgress& behind);
   // The server has so many more pushes of this worker than all servers have: the next ones are not
   // for it.
   void leave_out(std::uint64_t pushes) { to_leave_out_ = pushes; }
@@ -42,7 +42,7 @@ class ShardChannel final : public WorkerChannel, private ClientPorts {
   void pull_exact();              // in float32, whatever the wire carries
   void pull_slot(std::size_t slot);
   void pull_when_alone();  // the parameters, when all other workers are done
-  void leave(LeaveKind how);
+  void leave(membership::LeaveKind how);
 
   bool pulled() const { return size_ == 0 || client_.pulled(); }
   bool step_done() const;   // the push is answered, and so is the pull behind it
@@ -53,24 +53,25 @@ class ShardChannel final : public WorkerChannel, private ClientPorts {
 
  private:
   // ClientPorts
-  void send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) override;
-  void send_ahead(const FrameHeader& header) override;
+  void send(const network::FrameHeader& header, std::span<const std::byte> payload,
+            network::Kept kept) override;
+  void send_ahead(const network::FrameHeader& header) override;
   std::size_t piece_bytes() const override;
   bool both_ways() const override;
 
   void pull(std::span<float> into, std::uint32_t which);
   template <class T>
-  ArenaView<T> own_part(std::span<T> vector) const;
+  server::ArenaView<T> own_part(std::span<T> vector) const;
 
   const ParameterClientOptions& options_;
   int server_;
   ClientArenas arenas_;
-  std::vector<Block> blocks_;       // of this server, by place
-  std::int64_t size_;               // of its arena
-  std::size_t complete_ = 0;        // blocks of the push under way
-  std::uint64_t to_leave_out_ = 0;  // pushes
-  bool left_out_ = false;           // the one under way
-  ShardClient client_;
+  std::vector<server::Block> blocks_;  // of this server, by place
+  std::int64_t size_;                  // of its arena
+  std::size_t complete_ = 0;           // blocks of the push under way
+  std::uint64_t to_leave_out_ = 0;     // pushes
+  bool left_out_ = false;              // the one under way
+  server::ShardClient client_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::serving

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::serving {
 namespace {
 
 constexpr const char* kParameters = "parameters";
@@ -20,16 +20,16 @@ std::shared_ptr<const std::vector<float>> shared(std::vector<float> values) {
 
 }  // namespace
 
-std::optional<ServerSnapshot> SnapshotStore::load(
+std::optional<server::ServerSnapshot> SnapshotStore::load(
     const std::function<void(const std::string&)>& warn) const {
-  const std::optional<StateSnapshot> loaded = folder_.load(warn);
+  const std::optional<storage::StateSnapshot> loaded = folder_.load(warn);
   if (!loaded) return std::nullopt;
   const auto state = loaded->extra.find(kState);
   const auto parameters = loaded->find(kParameters);
   if (state == loaded->extra.end() || !state->is_string() || parameters == nullptr) {
     throw FileError("the newest snapshot in --state-dir is not a parameter server's");
   }
-  ServerSnapshot snapshot;
+  server::ServerSnapshot snapshot;
   snapshot.id = loaded->id;
   snapshot.newest = loaded->newest;
   snapshot.state = state->get<std::string>();
@@ -41,8 +41,8 @@ std::optional<ServerSnapshot> SnapshotStore::load(
   }
 }
 
-void SnapshotStore::write(ServerSnapshot snapshot, StateFolder::Written written) {
-  StateSnapshot kept;
+void SnapshotStore::write(server::ServerSnapshot snapshot, storage::StateFolder::Written written) {
+  storage::StateSnapshot kept;
   kept.id = snapshot.id;
   kept.extra[kState] = std::move(snapshot.state);
   kept.vectors.emplace_back(kParameters, shared(std::move(snapshot.parameters)));
@@ -52,4 +52,4 @@ void SnapshotStore::write(ServerSnapshot snapshot, StateFolder::Written written)
   folder_.write(std::move(kept), std::move(written));
 }
 
-}  // namespace cohort
+}  // namespace cohort::serving

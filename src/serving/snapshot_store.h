@@ -9,18 +9,19 @@
 #include "server/parameter_server.h"
 #include "storage/state_folder.h"
 
-namespace cohort {
+namespace cohort::serving {
 
 class SnapshotStore {
  public:
   // As StateFolder.
   explicit SnapshotStore(const std::filesystem::path& folder) : folder_(folder) {}
 
-  std::optional<ServerSnapshot> load(const std::function<void(const std::string&)>& warn) const;
-  void write(ServerSnapshot snapshot, StateFolder::Written written);
+  std::optional<server::ServerSnapshot> load(
+      const std::function<void(const std::string&)>& warn) const;
+  void write(server::ServerSnapshot snapshot, storage::StateFolder::Written written);
 
  private:
-  StateFolder folder_;
+  storage::StateFolder folder_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::serving

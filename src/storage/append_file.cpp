@@ -13,7 +13,7 @@
 #include "core/failpoint.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{64} * 1024;
@@ -103,4 +103,4 @@ void AppendFile::truncate(std::uint64_t length) {
   flushed_ = length;
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

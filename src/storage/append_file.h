@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort {
+namespace cohort::storage {
 
 class AppendFile {
  public:
@@ -45,4 +45,4 @@ class AppendFile {
   std::string buffer_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -11,7 +11,7 @@
 #include "storage/manifest.h"
 #include "storage/sha256.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace fs = std::filesystem;
 namespace {
 
@@ -132,4 +132,4 @@ LoadedCheckpoint load_checkpoint(const fs::path& folder) {
   return loaded;
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

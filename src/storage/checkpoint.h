@@ -14,7 +14,7 @@
 #include "core/types.h"
 #include "storage/safetensors.h"
 
-namespace cohort {
+namespace cohort::storage {
 
 // What to save. Owns no tensor data; it must stay unchanged until the save returns.
 struct CheckpointContents {
@@ -39,4 +39,4 @@ void write_checkpoint(const std::filesystem::path& folder, const CheckpointConte
 // Throws FileError naming the file and what is wrong with it.
 LoadedCheckpoint load_checkpoint(const std::filesystem::path& folder);
 
-}  // namespace cohort
+}  // namespace cohort::storage

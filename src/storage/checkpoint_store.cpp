@@ -13,7 +13,7 @@
 #include "storage/folder.h"
 #include "storage/sha256.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace fs = std::filesystem;
 namespace {
 
@@ -207,4 +207,4 @@ std::optional<LoadedCheckpoint> CheckpointStore::load_best() const {
                   ", which is not there");
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -17,7 +17,7 @@
 #include "core/types.h"
 #include "storage/checkpoint.h"
 
-namespace cohort {
+namespace cohort::storage {
 
 struct StoredCheckpoint {
   Step step = 0;
@@ -64,4 +64,4 @@ class CheckpointStore {
   int keep_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -9,7 +9,7 @@
 
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -158,4 +158,4 @@ FoundDumps find_dumps(const fs::path& run) {
   return found;
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

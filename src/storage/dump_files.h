@@ -17,7 +17,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::storage {
 
 // Who dumped it, and when.
 struct DumpName {
@@ -76,4 +76,4 @@ struct FoundDumps {
 // What lies in the run directory `run`, which may be in use. Never throws for what is in there.
 FoundDumps find_dumps(const std::filesystem::path& run);
 
-}  // namespace cohort
+}  // namespace cohort::storage

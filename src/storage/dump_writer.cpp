@@ -7,7 +7,7 @@
 #include "storage/file.h"
 #include "storage/folder.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,4 +129,4 @@ void DumpWriter::thin_out(Series& series) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

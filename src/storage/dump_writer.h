@@ -28,7 +28,7 @@
 #include "storage/dump_files.h"
 #include "storage/safetensors.h"
 
-namespace cohort {
+namespace cohort::storage {
 
 // A model as it is to be written, and whoever owns the memory it shows.
 struct DumpContent {
@@ -97,4 +97,4 @@ class DumpWriter {
   std::thread thread_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::storage

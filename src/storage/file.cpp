@@ -14,7 +14,7 @@
 #include "core/failpoint.h"
 #include "storage/folder.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 class Descriptor {
@@ -142,4 +142,4 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
   write_file_atomically(path, std::as_bytes(std::span(text)));
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort {
+namespace cohort::storage {
 
 inline constexpr std::string_view kTemporaryPrefix = ".tmp-";
 
@@ -94,4 +94,4 @@ class AtomicFile {
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
-}  // namespace cohort
+}  // namespace cohort::storage

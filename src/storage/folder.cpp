@@ -14,7 +14,7 @@
 #include "core/failpoint.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace fs = std::filesystem;
 namespace {
 
@@ -126,4 +126,4 @@ void discard_folder(const fs::path& folder) {
   remove_tree(doomed);
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string_view>
 
-namespace cohort {
+namespace cohort::storage {
 
 inline constexpr std::string_view kSetAsidePrefix = ".old-";
 
@@ -44,4 +44,4 @@ void remove_tree(const std::filesystem::path& path);
 // The folder vanishes from readers at once, then its files are deleted.
 void discard_folder(const std::filesystem::path& folder);
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::storage {
 
 using nlohmann::json;
 
@@ -53,4 +53,4 @@ std::string format_json(const json& value, int indent) {
   throw RunError("a value cannot be written as JSON: it holds a NaN or an infinity");
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

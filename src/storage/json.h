@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-namespace cohort {
+namespace cohort::storage {
 
 // Throws FileError on a syntax error, on a key that occurs twice in one object, and on values
 // nested deeper than `depth_limit`: later copies of a value recurse, and a megabyte of '[' must not
@@ -15,4 +15,4 @@ nlohmann::json parse_json(std::string_view text, int depth_limit);
 // is none: JSON has no NaN, no infinity and no strings that are not UTF-8.
 std::string format_json(const nlohmann::json& value, int indent);
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace cohort {
+namespace cohort::storage {
 
 using nlohmann::json;
 
@@ -35,4 +35,4 @@ std::vector<std::string> differences_from_told(const json& told, const json& oth
   return differing_settings(expected, given, where);
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

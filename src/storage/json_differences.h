@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::storage {
 
 // "--lr is 0.1 here and 0.2 at the others" for each member that is not the same in both objects;
 // `other` is the one of the reader, `where` says whose the first is.
@@ -18,4 +18,4 @@ std::vector<std::string> differences_from_told(const nlohmann::json& told,
                                                const nlohmann::json& other,
                                                const std::string& where);
 
-}  // namespace cohort
+}  // namespace cohort::storage

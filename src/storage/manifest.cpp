@@ -8,7 +8,7 @@
 #include "storage/json.h"
 #include "storage/sha256.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 using nlohmann::json;
@@ -131,4 +131,4 @@ Manifest parse_manifest(std::string_view text) {
   return manifest;
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -19,7 +19,7 @@
 #include "core/types.h"
 #include "storage/safetensors.h"
 
-namespace cohort {
+namespace cohort::storage {
 
 struct ManifestTensor {
   DType dtype = DType::kF32;
@@ -50,4 +50,4 @@ std::string format_manifest(const Manifest& manifest);
 // Throws FileError, without a file name in its message.
 Manifest parse_manifest(std::string_view text);
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "storage/json.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 using nlohmann::json;
@@ -202,4 +202,4 @@ const TensorView* SafetensorsFile::find(std::string_view name) const {
   return found == index_.end() ? nullptr : &parsed_.tensors[found->second];
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -23,7 +23,7 @@
 
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::storage {
 
 enum class DType { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool };
 
@@ -80,4 +80,4 @@ void write_safetensors(FileWriter& writer, std::span<const TensorView> tensors,
 void save_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                       const std::map<std::string, std::string>& metadata = {});
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -5,7 +5,7 @@
 #include "storage/json.h"
 #include "storage/safetensors.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 constexpr std::size_t kAlignment = 8;
@@ -60,4 +60,4 @@ void save_safetensors(const std::filesystem::path& path, std::span<const TensorV
   file.commit();
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::storage {
 
 struct Sha256::State {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(),
@@ -61,4 +61,4 @@ std::vector<std::string> sha256_of_each(const std::vector<std::span<const std::b
   return hashes;
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::storage {
 
 // Hashes bytes that come in pieces. Not thread-safe; make one per use.
 class Sha256 {
@@ -32,4 +32,4 @@ std::string sha256(std::string_view text);
 // The hash of each piece, in order. Two threads share the pieces.
 std::vector<std::string> sha256_of_each(const std::vector<std::span<const std::byte>>& pieces);
 
-}  // namespace cohort
+}  // namespace cohort::storage

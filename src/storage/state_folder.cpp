@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "storage/file.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 constexpr int kKept = 2;
@@ -115,4 +115,4 @@ void StateFolder::save(const StateSnapshot& snapshot) {
   store_.save(contents, /*best=*/false);
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -20,7 +20,7 @@
 
 #include "storage/checkpoint_store.h"
 
-namespace cohort {
+namespace cohort::storage {
 
 // Owns what it shows. Loaded as it was written.
 struct StateSnapshot {
@@ -69,4 +69,4 @@ class StateFolder {
   std::thread thread_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -46,4 +46,4 @@ std::optional<fs::path> parse_server_folder(const fs::path& folder) {
   return whole.parent_path() / name.substr(0, name.size() - kServerSuffix.size());
 }
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -8,7 +8,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::storage {
 
 inline constexpr const char* kUnnamedServer = "swamp-server";
 
@@ -29,4 +29,4 @@ std::optional<WorkerFolder> parse_worker_folder(const std::filesystem::path& fol
 // Likewise, the first worker's folder of the job whose server's is `folder`.
 std::optional<std::filesystem::path> parse_server_folder(const std::filesystem::path& folder);
 
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -22,7 +22,7 @@
 #include "core/types.h"
 #include "swamp/verdict.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 struct Candidate {
   Rank worker = 0;
@@ -103,4 +103,4 @@ class BestModel {
   virtual PolicyStanding standing() const = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::swamp {
 struct BestModelClient::State {
   struct Offer {
     ModelValues values = {};
@@ -31,14 +31,14 @@ struct BestModelClient::State {
         spec(given),
         size(static_cast<std::size_t>(given.values)),
         ports(given_ports),
-        member(Conversation::kBestModel, "the best-model server", to_json(given).dump(),
-               [this](const FrameHeader& header, std::span<const std::byte> payload) {
+        member(membership::Conversation::kBestModel, "the best-model server", to_json(given).dump(),
+               [this](const network::FrameHeader& header, std::span<const std::byte> payload) {
                  ports.send(header, payload, nullptr);
                }) {}
 
-  void send(SwampFrame type, FrameHeader header = {}, std::span<const std::byte> payload = {},
-            const ModelValues& owner = {}) {
-    header.type = static_cast<FrameType>(type);
+  void send(SwampFrame type, network::FrameHeader header = {},
+            std::span<const std::byte> payload = {}, const ModelValues& owner = {}) {
+    header.type = static_cast<network::FrameType>(type);
     header.length = static_cast<std::uint32_t>(payload.size());
     header.incarnation = member.incarnation();
     ports.send(header, payload, owner);
@@ -47,7 +47,7 @@ struct BestModelClient::State {
   void send_values(SwampFrame type, std::uint64_t number, const ModelValues& model) {
     const std::span<const float> all(*model);
     for (std::size_t at = 0; at < all.size(); at += kSwampPieceValues) {
-      FrameHeader header;
+      network::FrameHeader header;
       header.sequence = number;
       header.place = at;
       const auto piece = all.subspan(at, std::min(kSwampPieceValues, all.size() - at));
@@ -69,7 +69,7 @@ struct BestModelClient::State {
         all_sent = body.open.size() < kOfferWindow;
         if (!all_sent) break;
         offer.sent = true;
-        FrameHeader header;
+        network::FrameHeader header;
         header.sequence = number;
         body.claim = offer.claim;
         send(SwampFrame::kOffer, header, encode(body));
@@ -87,7 +87,7 @@ struct BestModelClient::State {
     pull.id = ++last_pull;
     pull.coming.reset();
     pull.arrived = 0;
-    FrameHeader header;
+    network::FrameHeader header;
     header.sequence = pull.id;
     header.place = pull.has_version;
     header.detail = static_cast<std::uint32_t>(pull.kind);
@@ -95,7 +95,7 @@ struct BestModelClient::State {
   }
 
   void on_joined(std::span<const std::byte> payload) {
-    const JoinedSwamp told = decode_joined_swamp(joined_rest(payload));
+    const JoinedSwamp told = decode_joined_swamp(membership::joined_rest(payload));
     server_initialized = told.initialized;
     for (const std::uint64_t number : told.known) {
       const auto found = offers.find(number);
@@ -118,7 +118,7 @@ struct BestModelClient::State {
     pull.coming.reset();
   }
 
-  void on_verdict(const FrameHeader& header, std::span<const std::byte> payload) {
+  void on_verdict(const network::FrameHeader& header, std::span<const std::byte> payload) {
     OfferVerdict verdict = decode_verdict(header, payload);
     if (verdict.sequence == 0 || verdict.sequence > sequence) {
       broken("judged an offer that was not made");
@@ -128,19 +128,19 @@ struct BestModelClient::State {
     pump();
   }
 
-  bool answers_pull(const FrameHeader& header) const {
+  bool answers_pull(const network::FrameHeader& header) const {
     if (header.sequence > last_pull) broken("answered a pull that was not made");
     return pull.wanted && pull.asked && header.sequence == pull.id;
   }
 
-  void on_nothing(const FrameHeader& header) {
+  void on_nothing(const network::FrameHeader& header) {
     if (!answers_pull(header)) return;
     if (pull.coming || pull.kind == PullKind::kStart) broken("took back a model that was coming");
     pull.wanted = false;
     answer.reset();
   }
 
-  void on_model(const FrameHeader& header, std::span<const std::byte> payload) {
+  void on_model(const network::FrameHeader& header, std::span<const std::byte> payload) {
     if (!answers_pull(header)) return;
     if (pull.coming) broken("answered a pull twice");
     pull.coming = PulledModel{.version = header.place, .score = decode_number(payload)};
@@ -148,12 +148,12 @@ struct BestModelClient::State {
     values.resize(size);
   }
 
-  bool follows(const FrameHeader& header, std::size_t bytes) const {
+  bool follows(const network::FrameHeader& header, std::size_t bytes) const {
     return pull.coming && bytes > 0 && bytes % sizeof(float) == 0 && header.place == pull.arrived &&
            bytes / sizeof(float) <= size - pull.arrived;
   }
 
-  void on_values(const FrameHeader& header, std::span<const std::byte> payload) {
+  void on_values(const network::FrameHeader& header, std::span<const std::byte> payload) {
     if (!answers_pull(header)) return;
     if (!follows(header, payload.size())) broken("sent values that do not follow on those before");
     float* place = values.data() + pull.arrived;
@@ -174,7 +174,7 @@ struct BestModelClient::State {
   const std::size_t size;
   SwampClientPorts& ports;
 
-  MembershipClient member;
+  membership::MembershipClient member;
   bool server_initialized = false;
 
   ModelValues initial;
@@ -207,9 +207,9 @@ void BestModelClient::on_lost(Deadline) {
   state_->forget_connection();
 }
 
-std::optional<std::span<std::byte>> BestModelClient::place_for(const FrameHeader& header) {
+std::optional<std::span<std::byte>> BestModelClient::place_for(const network::FrameHeader& header) {
   State& state = *state_;
-  const bool expected = header.type == static_cast<FrameType>(SwampFrame::kValues) &&
+  const bool expected = header.type == static_cast<network::FrameType>(SwampFrame::kValues) &&
                         state.member.joined() && header.incarnation == state.member.incarnation() &&
                         state.pull.wanted && state.pull.asked && header.sequence == state.pull.id &&
                         state.follows(header, header.length);
@@ -218,17 +218,17 @@ std::optional<std::span<std::byte>> BestModelClient::place_for(const FrameHeader
       std::span(state.values).subspan(state.pull.arrived, header.length / sizeof(float)));
 }
 
-void BestModelClient::on_frame(const FrameHeader& header, std::span<const std::byte> payload,
-                               Deadline) {
+void BestModelClient::on_frame(const network::FrameHeader& header,
+                               std::span<const std::byte> payload, Deadline) {
   State& state = *state_;
   switch (state.member.on_frame(header, payload)) {
-    case MembershipClient::Event::kNothing:
+    case membership::MembershipClient::Event::kNothing:
       return;
-    case MembershipClient::Event::kJoined:
+    case membership::MembershipClient::Event::kJoined:
       return state.on_joined(payload);
-    case MembershipClient::Event::kFenced:
+    case membership::MembershipClient::Event::kFenced:
       return state.on_fenced();
-    case MembershipClient::Event::kOther:
+    case membership::MembershipClient::Event::kOther:
       break;
   }
   switch (static_cast<SwampFrame>(header.type)) {
@@ -245,7 +245,7 @@ void BestModelClient::on_frame(const FrameHeader& header, std::span<const std::b
   }
 }
 
-const MembershipClient& BestModelClient::membership() const { return state_->member; }
+const membership::MembershipClient& BestModelClient::membership() const { return state_->member; }
 
 void BestModelClient::initialize(ModelValues values) {
   COHORT_CHECK(values->size() == state_->size, "initial values of the right size");
@@ -290,7 +290,7 @@ const std::optional<PulledModel>& BestModelClient::answer() const { return state
 std::span<const float> BestModelClient::values() const { return state_->values; }
 
 void BestModelClient::leave() {
-  state_->member.leave(LeaveKind::kDone);
+  state_->member.leave(membership::LeaveKind::kDone);
   state_->pump();
 }
 
@@ -298,7 +298,7 @@ bool BestModelClient::left() const { return state_->member.left() && state_->off
 
 std::string BestModelClient::waits_for() const {
   const State& state = *state_;
-  const MembershipClient& member = state.member;
+  const membership::MembershipClient& member = state.member;
   if (member.refused()) return "nothing: " + *member.refused();
   if (!member.connected()) return "a connection";
   if (!member.joined()) return "being let in";
@@ -318,4 +318,4 @@ std::string BestModelClient::waits_for() const {
   return "nothing";
 }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

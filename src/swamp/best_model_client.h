@@ -23,18 +23,18 @@
 #include "swamp/messages.h"
 #include "swamp/swamp_spec.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 class SwampClientPorts {
  public:
   virtual ~SwampClientPorts() = default;
   // `payload` is copied, unless `owner` is given: then it lies in that model, which is kept until
   // the frame is sent.
-  virtual void send(const FrameHeader& header, std::span<const std::byte> payload,
+  virtual void send(const network::FrameHeader& header, std::span<const std::byte> payload,
                     const ModelValues& owner) = 0;
 };
 
-class BestModelClient final : public ConversationClient {
+class BestModelClient final : public membership::ConversationClient {
  public:
   // `ports` outlives the client.
   BestModelClient(Rank worker, const SwampSpec& spec, SwampClientPorts& ports);
@@ -44,11 +44,11 @@ class BestModelClient final : public ConversationClient {
 
   // ConversationClient.
   void on_connected(Deadline now) override;
-  std::optional<std::span<std::byte>> place_for(const FrameHeader& header) override;
-  void on_frame(const FrameHeader& header, std::span<const std::byte> payload,
+  std::optional<std::span<std::byte>> place_for(const network::FrameHeader& header) override;
+  void on_frame(const network::FrameHeader& header, std::span<const std::byte> payload,
                 Deadline now) override;
   void on_lost(Deadline now) override;
-  const MembershipClient& membership() const override;
+  const membership::MembershipClient& membership() const override;
   std::string waits_for() const override;
 
   // Worker 0: what the job begins with, sent if the server has nothing yet.
@@ -77,4 +77,4 @@ class BestModelClient final : public ConversationClient {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -4,7 +4,7 @@
 #include "core/random.h"
 #include "swamp/server_state.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 void SwampMember::renew() {
   newest = 0;
@@ -15,15 +15,17 @@ void SwampMember::renew() {
   ended = false;
 }
 
-void BestModelServer::State::dispatch(ConnectionId connection, const FrameHeader& header,
+void BestModelServer::State::dispatch(membership::ConnectionId connection,
+                                      const network::FrameHeader& header,
                                       std::span<const std::byte> payload) {
-  if (header.type == static_cast<FrameType>(MemberFrame::kJoin)) {
+  if (header.type == static_cast<network::FrameType>(membership::MemberFrame::kJoin)) {
     return on_join(connection, header, payload);
   }
-  const MemberRow* row = roster.sender(connection, header);
+  const membership::MemberRow* row = roster.sender(connection, header);
   if (row == nullptr) return;
   Member* member = &at(*row);
-  if (header.type == static_cast<FrameType>(MemberFrame::kLeave)) return on_leave(*member, header);
+  if (header.type == static_cast<network::FrameType>(membership::MemberFrame::kLeave))
+    return on_leave(*member, header);
   switch (static_cast<SwampFrame>(header.type)) {
     case SwampFrame::kInitial:
       return on_initial(*member, header, payload);
@@ -39,10 +41,11 @@ void BestModelServer::State::dispatch(ConnectionId connection, const FrameHeader
   }
 }
 
-void BestModelServer::State::send(const Member& member, SwampFrame type, FrameHeader header,
-                                  std::span<const std::byte> payload, const ModelValues& owner) {
+void BestModelServer::State::send(const Member& member, SwampFrame type,
+                                  network::FrameHeader header, std::span<const std::byte> payload,
+                                  const ModelValues& owner) {
   if (!member.connection) return;
-  header.type = static_cast<FrameType>(type);
+  header.type = static_cast<network::FrameType>(type);
   header.length = static_cast<std::uint32_t>(payload.size());
   header.incarnation = member.incarnation;
   ports.send(*member.connection, header, payload, owner);
@@ -58,39 +61,40 @@ BestModelServer::BestModelServer(const SwampServerSettings& settings, SwampServe
 
 BestModelServer::~BestModelServer() = default;
 
-void BestModelServer::on_connected(ConnectionId connection, Rank worker, Deadline now) {
+void BestModelServer::on_connected(membership::ConnectionId connection, Rank worker, Deadline now) {
   state_->roster.on_connected(connection, worker, now);
 }
 
-std::optional<std::span<std::byte>> BestModelServer::place_for(ConnectionId connection,
-                                                               const FrameHeader& header) {
+std::optional<std::span<std::byte>> BestModelServer::place_for(membership::ConnectionId connection,
+                                                               const network::FrameHeader& header) {
   State& state = *state_;
-  const MemberRow* row = state.roster.peek(connection, header);
+  const membership::MemberRow* row = state.roster.peek(connection, header);
   if (row == nullptr) return {};
   SwampMember& member = state.at(*row);
   std::span<float> place;
-  if (header.type == static_cast<FrameType>(SwampFrame::kOfferValues)) {
+  if (header.type == static_cast<network::FrameType>(SwampFrame::kOfferValues)) {
     if (!state.follows(member, header, header.length) || !member.incoming.values) return {};
     place = std::span(*member.incoming.values)
                 .subspan(static_cast<std::size_t>(header.place), header.length / sizeof(float));
-  } else if (header.type == static_cast<FrameType>(SwampFrame::kInitial)) {
+  } else if (header.type == static_cast<network::FrameType>(SwampFrame::kInitial)) {
     place = state.initial_place(member, header, header.length);
   }
   if (place.empty()) return {};
   return std::as_writable_bytes(place);
 }
 
-void BestModelServer::on_frame(ConnectionId connection, const FrameHeader& header,
+void BestModelServer::on_frame(membership::ConnectionId connection,
+                               const network::FrameHeader& header,
                                std::span<const std::byte> payload, Deadline now) {
   on_heard(connection, now);
   state_->dispatch(connection, header, payload);
 }
 
-void BestModelServer::on_heard(ConnectionId connection, Deadline now) {
+void BestModelServer::on_heard(membership::ConnectionId connection, Deadline now) {
   state_->roster.on_heard(connection, now);
 }
 
-void BestModelServer::on_lost(ConnectionId connection, Deadline now) {
+void BestModelServer::on_lost(membership::ConnectionId connection, Deadline now) {
   state_->roster.on_lost(connection, now);
 }
 
@@ -132,4 +136,4 @@ const BestRecord& BestModelServer::best() const {
   return state_->policy ? state_->policy->best() : none;
 }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -35,7 +35,7 @@
 #include "swamp/swamp_report.h"
 #include "swamp/swamp_spec.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 // All that survives a crash, at one moment. Made by the server, kept by its ports.
 struct SwampSnapshot {
@@ -52,10 +52,10 @@ class SwampServerPorts {
 
   // `payload` is copied, unless `owner` is given: then it lies in that model, which is kept until
   // the frame is sent.
-  virtual void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
-                    const ModelValues& owner) = 0;
+  virtual void send(membership::ConnectionId to, const network::FrameHeader& header,
+                    std::span<const std::byte> payload, const ModelValues& owner) = 0;
   // Closes after what was sent has gone out. The server forgets the connection at once.
-  virtual void close(ConnectionId connection, const std::string& reason) = 0;
+  virtual void close(membership::ConnectionId connection, const std::string& reason) = 0;
   // Examines it; then on_examined(ticket) or on_not_examined(ticket) must be called, later, not
   // from here. One at a time.
   virtual void examine(std::uint64_t ticket, const ModelValues& model, std::uint64_t draw) = 0;
@@ -66,7 +66,7 @@ class SwampServerPorts {
   virtual void accepted(const BestRecord& best) = 0;
 };
 
-struct SwampServerSettings : MembershipOptions {
+struct SwampServerSettings : membership::MembershipOptions {
   bool keeps_state = false;
   // An acceptance that could not be written is tried again so often, then refused.
   int persist_tries = 10;
@@ -86,16 +86,17 @@ class BestModelServer {
   BestModelServer& operator=(const BestModelServer&) = delete;
 
   // An authenticated worker has connected. Connection ids are never used twice.
-  void on_connected(ConnectionId connection, Rank worker, Deadline now);
+  void on_connected(membership::ConnectionId connection, Rank worker, Deadline now);
   // As LinkHandler: throws PeerError when the frame breaks the protocol; the caller then ends the
   // connection and calls on_lost(). After on_lost(), or close(), nothing may be written any more to
   // the memory that place_for() named.
-  std::optional<std::span<std::byte>> place_for(ConnectionId connection, const FrameHeader& header);
-  void on_frame(ConnectionId connection, const FrameHeader& header,
+  std::optional<std::span<std::byte>> place_for(membership::ConnectionId connection,
+                                                const network::FrameHeader& header);
+  void on_frame(membership::ConnectionId connection, const network::FrameHeader& header,
                 std::span<const std::byte> payload, Deadline now);
   // Something was heard, if only a heartbeat.
-  void on_heard(ConnectionId connection, Deadline now);
-  void on_lost(ConnectionId connection, Deadline now);
+  void on_heard(membership::ConnectionId connection, Deadline now);
+  void on_lost(membership::ConnectionId connection, Deadline now);
   void on_examined(std::uint64_t ticket, std::span<const float> losses, Deadline now);
   void on_not_examined(std::uint64_t ticket, const std::string& why, Deadline now);
   void on_persisted(std::uint64_t id, Deadline now);
@@ -120,4 +121,4 @@ class BestModelServer {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

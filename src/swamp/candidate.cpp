@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 std::string_view to_text(VerdictKind kind) {
   constexpr std::string_view kNames[kVerdictKinds] = {"accepted", "rejected", "dropped", "replaced",
@@ -74,4 +74,4 @@ PairedDifference paired_difference(std::span<const float> candidate, std::span<c
   return difference;
 }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -6,7 +6,7 @@
 
 #include "swamp/best_model.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 // Why a candidate is refused at the door; empty where it is not.
 std::string unsound(const Candidate& candidate);
@@ -29,4 +29,4 @@ struct PairedDifference {
 };
 PairedDifference paired_difference(std::span<const float> candidate, std::span<const float> best);
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "swamp/candidate.h"
 
-namespace cohort {
+namespace cohort::swamp {
 namespace {
 
 // Admission and double check.
@@ -138,4 +138,4 @@ std::unique_ptr<BestModel> make_latest(const PolicyOptions& options, BestRecord 
   return std::make_unique<Latest>(options, std::move(best));
 }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

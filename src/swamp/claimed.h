@@ -24,9 +24,9 @@
 
 #include "swamp/best_model.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 std::unique_ptr<BestModel> make_fifo(const PolicyOptions& options, BestRecord best);
 std::unique_ptr<BestModel> make_latest(const PolicyOptions& options, BestRecord best);
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace cohort {
+namespace cohort::swamp {
 
 // Computes a model's loss on each of some samples. Used by one thread, which is its own: it may
 // take its time. Deterministic: the same model and draw give the same losses.
@@ -20,4 +20,4 @@ class Examiner {
   virtual std::vector<float> losses(std::span<const float> model, std::uint64_t draw) = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 ExaminerThread::ExaminerThread(Events events)
     : events_(std::move(events)), thread_([this] { serve(); }) {}
@@ -84,4 +84,4 @@ void ExaminerThread::examine_now(std::uint64_t ticket, const ModelValues& model,
   events_.done(ticket, std::move(losses), std::move(failure));
 }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

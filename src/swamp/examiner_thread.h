@@ -17,7 +17,7 @@
 #include "swamp/examiner.h"
 #include "swamp/verdict.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 class ExaminerThread {
  public:
@@ -62,4 +62,4 @@ class ExaminerThread {
   std::thread thread_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -7,22 +7,22 @@
 #include "network/link.h"
 #include "swamp/verdict.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 class LentModels {
  public:
   // As Link::send(); with an owner the payload, which lies in that model, is lent.
-  void send(Link& link, const FrameHeader& header, std::span<const std::byte> payload,
-            const ModelValues& owner) {
+  void send(network::Link& link, const network::FrameHeader& header,
+            std::span<const std::byte> payload, const ModelValues& owner) {
     if (owner && (models_.empty() || models_.back() != owner)) {
       release(link);
       models_.push_back(owner);
     }
-    link.send(header, payload, owner ? Kept::kLent : Kept::kCopy);
+    link.send(header, payload, owner ? network::Kept::kLent : network::Kept::kCopy);
   }
 
   // Gives them up if the link has sent them all.
-  void release(const Link& link) {
+  void release(const network::Link& link) {
     if (link.unsent() == 0) models_.clear();
   }
 
@@ -30,4 +30,4 @@ class LentModels {
   std::vector<ModelValues> models_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

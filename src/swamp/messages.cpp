@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "network/little_endian.h"
 
-namespace cohort {
+namespace cohort::swamp {
 namespace {
 
 constexpr std::size_t kNumber = sizeof(std::uint64_t);
@@ -22,7 +22,7 @@ Bytes encode(const JoinedSwamp& body) {
   bytes[0] = std::byte{body.initialized};
   std::size_t at = kJoinedFixed;
   for (const std::uint64_t sequence : body.known) {
-    put_number(bytes.data() + at, sequence);
+    network::put_number(bytes.data() + at, sequence);
     at += kNumber;
   }
   return bytes;
@@ -35,7 +35,7 @@ JoinedSwamp decode_joined_swamp(std::span<const std::byte> payload) {
   if (!sound) throw PeerError("the answer to a join makes no sense");
   JoinedSwamp body{.initialized = payload[0] == std::byte{1}, .known = {}};
   for (std::size_t at = kJoinedFixed; at < payload.size(); at += kNumber) {
-    body.known.push_back(get_number<std::uint64_t>(payload.data() + at));
+    body.known.push_back(network::get_number<std::uint64_t>(payload.data() + at));
   }
   return body;
 }
@@ -44,7 +44,7 @@ Bytes encode(const OfferBody& body) {
   Bytes bytes = encode_number(body.claim);
   bytes.resize(kNumber * (1 + body.open.size()));
   for (std::size_t i = 0; i < body.open.size(); ++i) {
-    put_number(bytes.data() + kNumber * (i + 1), body.open[i]);
+    network::put_number(bytes.data() + kNumber * (i + 1), body.open[i]);
   }
   return bytes;
 }
@@ -56,7 +56,7 @@ OfferBody decode_offer(std::span<const std::byte> payload, std::uint64_t sequenc
   }
   OfferBody body{.claim = decode_number(payload.first(kNumber)), .open = {}};
   for (std::size_t at = kNumber; at < payload.size(); at += kNumber) {
-    body.open.push_back(get_number<std::uint64_t>(payload.data() + at));
+    body.open.push_back(network::get_number<std::uint64_t>(payload.data() + at));
   }
   body.open.push_back(sequence);
   const bool ascends = std::adjacent_find(body.open.begin(), body.open.end(),
@@ -68,18 +68,18 @@ OfferBody decode_offer(std::span<const std::byte> payload, std::uint64_t sequenc
 
 Bytes encode_number(double number) {
   Bytes bytes(kNumber);
-  put_number(bytes.data(), std::bit_cast<std::uint64_t>(number));
+  network::put_number(bytes.data(), std::bit_cast<std::uint64_t>(number));
   return bytes;
 }
 
 double decode_number(std::span<const std::byte> payload) {
   if (payload.size() != kNumber)
     throw PeerError("a number of " + std::to_string(payload.size()) + " bytes instead of 8");
-  return std::bit_cast<double>(get_number<std::uint64_t>(payload.data()));
+  return std::bit_cast<double>(network::get_number<std::uint64_t>(payload.data()));
 }
 
-FrameHeader verdict_header(const OfferVerdict& verdict) {
-  FrameHeader header;
+network::FrameHeader verdict_header(const OfferVerdict& verdict) {
+  network::FrameHeader header;
   header.sequence = verdict.sequence;
   header.place = verdict.version;
   header.detail = static_cast<std::uint32_t>(verdict.kind);
@@ -94,7 +94,8 @@ Bytes encode_payload(const OfferVerdict& verdict) {
   return bytes;
 }
 
-OfferVerdict decode_verdict(const FrameHeader& header, std::span<const std::byte> payload) {
+OfferVerdict decode_verdict(const network::FrameHeader& header,
+                            std::span<const std::byte> payload) {
   if (header.detail >= kVerdictKinds || payload.size() < kNumber ||
       payload.size() > kNumber + kMaxReason) {
     throw PeerError("a verdict makes no sense");
@@ -109,4 +110,4 @@ OfferVerdict decode_verdict(const FrameHeader& header, std::span<const std::byte
   return verdict;
 }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -14,9 +14,9 @@
 #include "network/frame.h"
 #include "swamp/verdict.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
-enum class SwampFrame : FrameType {
+enum class SwampFrame : network::FrameType {
   // Worker to server.
   // A join of MemberFrame: its job is a SwampSpec.
   kInitial = 160,  // worker 0; place; payload: float32; complete with the last value
@@ -74,8 +74,8 @@ Bytes encode_number(double number);
 double decode_number(std::span<const std::byte> payload);  // of exactly eight bytes
 
 // A verdict as header and payload, and back.
-FrameHeader verdict_header(const OfferVerdict& verdict);
+network::FrameHeader verdict_header(const OfferVerdict& verdict);
 Bytes encode_payload(const OfferVerdict& verdict);
-OfferVerdict decode_verdict(const FrameHeader& header, std::span<const std::byte> payload);
+OfferVerdict decode_verdict(const network::FrameHeader& header, std::span<const std::byte> payload);
 
-}  // namespace cohort
+}  // namespace cohort::swamp

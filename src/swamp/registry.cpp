@@ -3,7 +3,7 @@
 #include "swamp/claimed.h"
 #include "swamp/validated.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 const PolicyRegistry& swamp_policies() {
   static const PolicyRegistry registry(
@@ -16,4 +16,4 @@ const PolicyRegistry& swamp_policies() {
   return registry;
 }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -4,11 +4,11 @@
 #include "core/registry.h"
 #include "swamp/best_model.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 // Made with the best model that an earlier server of the job kept, or with an empty record.
 using PolicyRegistry = Registry<BestModel, const PolicyOptions&, BestRecord>;
 
 const PolicyRegistry& swamp_policies();
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -7,8 +7,9 @@
 #include "swamp/registry.h"
 #include "swamp/server_state.h"
 
-namespace cohort {
-void BestModelServer::State::on_join(ConnectionId connection, const FrameHeader& header,
+namespace cohort::swamp {
+void BestModelServer::State::on_join(membership::ConnectionId connection,
+                                     const network::FrameHeader& header,
                                      std::span<const std::byte> payload) {
   const auto asked = roster.asked(connection, payload);
   if (!asked) return;
@@ -28,14 +29,15 @@ void BestModelServer::State::on_join(ConnectionId connection, const FrameHeader&
   send_joined(member);
 }
 
-bool BestModelServer::State::accept_spec(ConnectionId connection, Rank worker,
+bool BestModelServer::State::accept_spec(membership::ConnectionId connection, Rank worker,
                                          const std::string& text) {
   if (spec && text == spec_text && roster.find(worker) != nullptr) return true;
   std::string wrong;
   try {
     auto given = std::make_unique<SwampSpec>(swamp_spec_from(text));
     if (worker < 0 || worker >= given->workers) {
-      wrong = "there is no " + named(worker) + " in a swamp of " + std::to_string(given->workers);
+      wrong = "there is no " + membership::named(worker) + " in a swamp of " +
+              std::to_string(given->workers);
     } else if (wrong = differences_from_told(settings.told, *given); !wrong.empty()) {
     } else if (spec) {
       wrong = differences(*spec, *given);
@@ -43,7 +45,7 @@ bool BestModelServer::State::accept_spec(ConnectionId connection, Rank worker,
       PolicyOptions options = settings.policy;
       options.hysteresis = given->hysteresis;
       policy = swamp_policies().make(given->policy, options, BestRecord{});
-      spec_text = cohort::to_json(*given).dump();
+      spec_text = swamp::to_json(*given).dump();
       spec = std::move(given);
       open_roster();
     }
@@ -57,7 +59,7 @@ bool BestModelServer::State::accept_spec(ConnectionId connection, Rank worker,
 
 void BestModelServer::State::open_roster() {
   members.resize(static_cast<std::size_t>(spec->workers));
-  std::vector<MemberRow*> rows;
+  std::vector<membership::MemberRow*> rows;
   for (Member& member : members) {
     member.worker = static_cast<Rank>(rows.size());
     rows.push_back(&member);
@@ -65,7 +67,7 @@ void BestModelServer::State::open_roster() {
   roster.open(std::move(rows));
 }
 
-std::uint64_t BestModelServer::State::joining(MemberRow& row, std::uint64_t) {
+std::uint64_t BestModelServer::State::joining(membership::MemberRow& row, std::uint64_t) {
   at(row).renew();
   snapshots.changes();
   return job_is_kept ? 0 : request_snapshot();
@@ -75,14 +77,14 @@ void BestModelServer::State::send_joined(const Member& member) {
   JoinedSwamp body{.initialized = initialized || initial.whole, .known = {}};
   for (const std::uint64_t sequence : member.held) body.known.push_back(sequence);
   for (const auto& [sequence, verdict] : member.verdicts) body.known.push_back(sequence);
-  send(member, static_cast<SwampFrame>(MemberFrame::kJoined), {},
-       encode_joined(lineage, encode(body)));
+  send(member, static_cast<SwampFrame>(membership::MemberFrame::kJoined), {},
+       membership::encode_joined(lineage, encode(body)));
   for (const auto& [sequence, verdict] : member.verdicts) send_verdict(member, verdict);
 }
 
 // Where a frame of initial values belongs; nothing where it is not the next one.
 std::span<float> BestModelServer::State::initial_place(const Member& member,
-                                                       const FrameHeader& header,
+                                                       const network::FrameHeader& header,
                                                        std::size_t bytes) {
   if (member.worker != 0 || initialized || initial.whole || bytes % sizeof(float) != 0) return {};
   if (header.place != 0 && header.place != static_cast<std::uint64_t>(initial.arrived)) return {};
@@ -95,12 +97,12 @@ std::span<float> BestModelServer::State::initial_place(const Member& member,
   return std::span(*initial.values).subspan(static_cast<std::size_t>(header.place), count);
 }
 
-void BestModelServer::State::on_initial(Member& member, const FrameHeader& header,
+void BestModelServer::State::on_initial(Member& member, const network::FrameHeader& header,
                                         std::span<const std::byte> payload) {
   if (member.worker == 0 && (initialized || initial.whole)) return;
   const std::span<float> place = initial_place(member, header, payload.size());
   if (place.empty() || place.size_bytes() != payload.size()) {
-    throw PeerError(named(member.worker) + " sent initial values that do not fit");
+    throw PeerError(membership::named(member.worker) + " sent initial values that do not fit");
   }
   if (static_cast<const void*>(place.data()) != payload.data()) {
     std::memcpy(place.data(), payload.data(), payload.size());
@@ -127,4 +129,4 @@ void BestModelServer::State::initial_counts() {
   examine_pulls();
 }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -8,7 +8,7 @@
 #include "swamp/registry.h"
 #include "swamp/server_state.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 using nlohmann::json;
 
@@ -31,13 +31,13 @@ json kept(const SwampMember& member, const std::optional<Decision>& pending) {
     accepted.push_back(kept(pending->verdict));
     own_version = pending->verdict.version;
   }
-  json row = to_json(static_cast<const MemberRow&>(member));
+  json row = membership::to_json(static_cast<const membership::MemberRow&>(member));
   row.update({{"own-version", own_version}, {"accepted", accepted}});
   return row;
 }
 
 void read_member(const json& object, SwampMember& member) {
-  read_row(object, member);
+  membership::read_row(object, member);
   member.own_version = object.at("own-version").get<std::uint64_t>();
   for (const json& each : object.at("accepted")) {
     OfferVerdict verdict;
@@ -104,19 +104,19 @@ std::string BestModelServer::State::state_text() const {
   json rows = json::array();
   for (const Member& member : members) rows.push_back(kept(member, decision));
   return json{{"format", kStateVersion},        {"lineage", lineage},
-              {"spec", cohort::to_json(*spec)}, {"initialized", initialized || initial.whole},
+              {"spec", swamp::to_json(*spec)},  {"initialized", initialized || initial.whole},
               {"best", kept(record_to_keep())}, {"members", rows}}
       .dump();
 }
 
 void BestModelServer::State::restore(const SwampSnapshot& snapshot) {
   try {
-    const json state = parse_json(snapshot.state, kMaxStateDepth);
+    const json state = storage::parse_json(snapshot.state, kMaxStateDepth);
     if (state.at("format").get<int>() != kStateVersion) {
       throw FileError("a best-model server's state is of another version of this program");
     }
     spec = std::make_unique<SwampSpec>(swamp_spec_from(state.at("spec").dump()));
-    spec_text = cohort::to_json(*spec).dump();
+    spec_text = swamp::to_json(*spec).dump();
     lineage = state.at("lineage").get<std::uint64_t>();
     initialized = state.at("initialized").get<bool>();
     if (initialized) require_sound(snapshot, *spec);
@@ -188,4 +188,4 @@ void BestModelServer::on_persist_failed(std::uint64_t id, const std::string& why
   state.roster.last_snapshot_done(why);
 }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -1,11 +1,12 @@
 #include "core/error.h"
 #include "swamp/server_state.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
-void BestModelServer::State::on_leave(Member& member, const FrameHeader& header) {
-  if (member.incoming.sequence != 0) throw PeerError(named(member.worker) + " left amid an offer");
-  member.leave = decode_leave(member.worker, header);
+void BestModelServer::State::on_leave(Member& member, const network::FrameHeader& header) {
+  if (member.incoming.sequence != 0)
+    throw PeerError(membership::named(member.worker) + " left amid an offer");
+  member.leave = membership::decode_leave(member.worker, header);
   if (member.presence == Presence::kLeft) return roster.say_goodbye(member, 0);
   member.leaving = true;
   finish_leaves();
@@ -22,7 +23,7 @@ void BestModelServer::State::finish_leaves() {
   }
 }
 
-void BestModelServer::State::evicted(MemberRow&) {
+void BestModelServer::State::evicted(membership::MemberRow&) {
   snapshots.changes();
   examine_pulls();
 }
@@ -36,4 +37,4 @@ void BestModelServer::State::examine_end() {
   if (to_keep) request_snapshot();
 }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -14,9 +14,9 @@
 #include "swamp/best_model_server.h"
 #include "swamp/messages.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
-struct SwampMember : MemberRow {
+struct SwampMember : membership::MemberRow {
   // The offer that is coming in. The memory is given out to receive into.
   struct Incoming {
     std::uint64_t sequence = 0;  // 0: none
@@ -51,4 +51,4 @@ struct SwampMember : MemberRow {
   void renew();
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -6,7 +6,7 @@
 #include "swamp/candidate.h"
 #include "swamp/server_state.h"
 
-namespace cohort {
+namespace cohort::swamp {
 namespace {
 
 [[noreturn]] void broken(Rank worker, const std::string& what) {
@@ -15,7 +15,7 @@ namespace {
 
 }  // namespace
 
-void BestModelServer::State::on_offer(Member& member, const FrameHeader& header,
+void BestModelServer::State::on_offer(Member& member, const network::FrameHeader& header,
                                       std::span<const std::byte> payload) {
   const std::uint64_t sequence = header.sequence;
   if (!initialized) broken(member.worker, "offered a model before there were initial values");
@@ -47,7 +47,7 @@ void BestModelServer::State::on_offer(Member& member, const FrameHeader& header,
 }
 
 // Whether the frame's values are the next ones of the offer that is coming in.
-bool BestModelServer::State::follows(const Member& member, const FrameHeader& header,
+bool BestModelServer::State::follows(const Member& member, const network::FrameHeader& header,
                                      std::size_t bytes) const {
   const SwampMember::Incoming& incoming = member.incoming;
   if (incoming.sequence == 0 || header.sequence != incoming.sequence) return false;
@@ -56,7 +56,7 @@ bool BestModelServer::State::follows(const Member& member, const FrameHeader& he
   return bytes / sizeof(float) <= static_cast<std::uint64_t>(spec->values - incoming.arrived);
 }
 
-void BestModelServer::State::on_offer_values(Member& member, const FrameHeader& header,
+void BestModelServer::State::on_offer_values(Member& member, const network::FrameHeader& header,
                                              std::span<const std::byte> payload) {
   if (!follows(member, header, payload.size())) {
     broken(member.worker, "sent values of an offer that do not follow on those before");
@@ -158,7 +158,7 @@ void BestModelServer::State::send_verdict(const Member& member, const OfferVerdi
   send(member, SwampFrame::kVerdict, verdict_header(verdict), encode_payload(verdict));
 }
 
-void BestModelServer::State::on_pull(Member& member, const FrameHeader& header) {
+void BestModelServer::State::on_pull(Member& member, const network::FrameHeader& header) {
   if (header.detail > static_cast<std::uint32_t>(PullKind::kFinal)) {
     broken(member.worker, "asked for what there is not");
   }
@@ -210,14 +210,14 @@ void BestModelServer::State::examine_pull(Member& member) {
   if (value) return send_model(member, value->model, value->told);
   if (pull.kind == PullKind::kPolicy) ++counters.pulls_with_nothing;
   member.pull.reset();
-  FrameHeader header;
+  network::FrameHeader header;
   header.sequence = pull.id;
   send(member, SwampFrame::kNothing, header);
 }
 
 void BestModelServer::State::send_model(Member& member, const ModelValues& model,
                                         const PulledModel& told) {
-  FrameHeader header;
+  network::FrameHeader header;
   header.sequence = member.pull->id;
   header.place = told.version;
   if (member.pull->kind == PullKind::kPolicy) ++counters.pulls;
@@ -247,4 +247,4 @@ void BestModelServer::on_not_examined(std::uint64_t ticket, const std::string& w
       refusal(*state.examining, state.policy->best().version, "it could not be examined: " + why));
 }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

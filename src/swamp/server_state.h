@@ -18,11 +18,11 @@
 #include "swamp/best_model_server.h"
 #include "swamp/server_member.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
-struct BestModelServer::State final : RosterOwner {
+struct BestModelServer::State final : membership::RosterOwner {
   using Member = SwampMember;
-  using Presence = MemberRow::Presence;
+  using Presence = membership::MemberRow::Presence;
 
   struct Initial {
     std::shared_ptr<std::vector<float>> values = {};
@@ -42,7 +42,7 @@ struct BestModelServer::State final : RosterOwner {
       : settings(given),
         ports(given_ports),
         roster(given,
-               {.conversation = Conversation::kBestModel,
+               {.conversation = membership::Conversation::kBestModel,
                 // Random, and of another seed after a restart: no number is given twice, without
                 // asking the disk.
                 .incarnations = derive_seed(given.seed, "swamp incarnations") | 1U,
@@ -54,40 +54,44 @@ struct BestModelServer::State final : RosterOwner {
   void log(const std::string& line) const {
     if (settings.log) settings.log(line);
   }
-  Member& at(const MemberRow& row) { return members[static_cast<std::size_t>(row.worker)]; }
-  void dispatch(ConnectionId connection, const FrameHeader& header,
+  Member& at(const membership::MemberRow& row) {
+    return members[static_cast<std::size_t>(row.worker)];
+  }
+  void dispatch(membership::ConnectionId connection, const network::FrameHeader& header,
                 std::span<const std::byte> payload);
-  void send(const Member& member, SwampFrame type, FrameHeader header = {},
+  void send(const Member& member, SwampFrame type, network::FrameHeader header = {},
             std::span<const std::byte> payload = {}, const ModelValues& owner = {});
 
   // RosterOwner.
-  void send_frame(ConnectionId to, const FrameHeader& header,
+  void send_frame(membership::ConnectionId to, const network::FrameHeader& header,
                   std::span<const std::byte> payload) override {
     ports.send(to, header, payload, nullptr);
   }
-  void close_connection(ConnectionId connection, const std::string& reason) override {
+  void close_connection(membership::ConnectionId connection, const std::string& reason) override {
     ports.close(connection, reason);
   }
-  void disconnected(MemberRow& row) override { at(row).disconnect(); }
-  void incarnation_ends(MemberRow& row) override { at(row).disconnect(); }
-  std::uint64_t joining(MemberRow& row, std::uint64_t former) override;
-  void joined(MemberRow& row) override { send_joined(at(row)); }
-  void evicted(MemberRow& row) override;
+  void disconnected(membership::MemberRow& row) override { at(row).disconnect(); }
+  void incarnation_ends(membership::MemberRow& row) override { at(row).disconnect(); }
+  std::uint64_t joining(membership::MemberRow& row, std::uint64_t former) override;
+  void joined(membership::MemberRow& row) override { send_joined(at(row)); }
+  void evicted(membership::MemberRow& row) override;
 
   // server_joining.cpp
-  void on_join(ConnectionId connection, const FrameHeader& header,
+  void on_join(membership::ConnectionId connection, const network::FrameHeader& header,
                std::span<const std::byte> payload);
-  bool accept_spec(ConnectionId connection, Rank worker, const std::string& text);
+  bool accept_spec(membership::ConnectionId connection, Rank worker, const std::string& text);
   void send_joined(const Member& member);
-  std::span<float> initial_place(const Member& member, const FrameHeader& header,
+  std::span<float> initial_place(const Member& member, const network::FrameHeader& header,
                                  std::size_t bytes);
-  void on_initial(Member& member, const FrameHeader& header, std::span<const std::byte> payload);
+  void on_initial(Member& member, const network::FrameHeader& header,
+                  std::span<const std::byte> payload);
   void initial_counts();
 
   // server_offers.cpp
-  void on_offer(Member& member, const FrameHeader& header, std::span<const std::byte> payload);
-  bool follows(const Member& member, const FrameHeader& header, std::size_t bytes) const;
-  void on_offer_values(Member& member, const FrameHeader& header,
+  void on_offer(Member& member, const network::FrameHeader& header,
+                std::span<const std::byte> payload);
+  bool follows(const Member& member, const network::FrameHeader& header, std::size_t bytes) const;
+  void on_offer_values(Member& member, const network::FrameHeader& header,
                        std::span<const std::byte> payload);
   void offer_is_whole(Member& member);
   void examine_next();
@@ -95,7 +99,7 @@ struct BestModelServer::State final : RosterOwner {
   void commit(const Judgement& judgement);
   void tell(const Decision& decision);
   void send_verdict(const Member& member, const OfferVerdict& verdict);
-  void on_pull(Member& member, const FrameHeader& header);
+  void on_pull(Member& member, const network::FrameHeader& header);
   bool others_may_offer(const Member& member) const;
   bool all_judged() const;
   void examine_pulls();
@@ -110,7 +114,7 @@ struct BestModelServer::State final : RosterOwner {
   void restore(const SwampSnapshot& snapshot);
 
   // server_leaving.cpp
-  void on_leave(Member& member, const FrameHeader& header);
+  void on_leave(Member& member, const network::FrameHeader& header);
   void finish_leaves();
   void examine_end();
   void open_roster();
@@ -118,8 +122,8 @@ struct BestModelServer::State final : RosterOwner {
   const SwampServerSettings settings;
   SwampServerPorts& ports;
   SwampCounters counters;
-  Roster roster;
-  SnapshotSchedule snapshots{[this](std::uint64_t id) { make_snapshot(id); }};
+  membership::Roster roster;
+  membership::SnapshotSchedule snapshots{[this](std::uint64_t id) { make_snapshot(id); }};
 
   std::unique_ptr<SwampSpec> spec;
   std::string spec_text;  // as its workers send it
@@ -136,4 +140,4 @@ struct BestModelServer::State final : RosterOwner {
   std::optional<Pending> pending = {};
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -9,14 +9,15 @@
 #include "swamp/lent_models.h"
 #include "swamp/swamp_client.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
-class SwampChannel final : public WorkerChannel, private SwampClientPorts {
+class SwampChannel final : public membership::WorkerChannel, private SwampClientPorts {
  public:
   // As WorkerChannel.
   SwampChannel(boost::asio::io_context& io, const SwampClientOptions& options,
                std::function<void()> changed)
-      : WorkerChannel(io, options, 0, options.server, "the best-model server", std::move(changed)),
+      : membership::WorkerChannel(io, options, 0, options.server, "the best-model server",
+                                  std::move(changed)),
         client_(options.worker, options.spec, *this) {
     serve(client_);
   }
@@ -25,13 +26,13 @@ class SwampChannel final : public WorkerChannel, private SwampClientPorts {
   BestModelClient& client() { return client_; }
 
  private:
-  void send(const FrameHeader& header, std::span<const std::byte> payload,
+  void send(const network::FrameHeader& header, std::span<const std::byte> payload,
             const ModelValues& owner) override {
     if (link() != nullptr) lent_.send(*link(), header, payload, owner);
   }
-  void frame_arrived(Link& from, const FrameHeader& header,
+  void frame_arrived(network::Link& from, const network::FrameHeader& header,
                      std::span<const std::byte> payload) override {
-    WorkerChannel::frame_arrived(from, header, payload);
+    membership::WorkerChannel::frame_arrived(from, header, payload);
     lent_.release(from);
   }
 
@@ -39,4 +40,4 @@ class SwampChannel final : public WorkerChannel, private SwampClientPorts {
   BestModelClient client_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

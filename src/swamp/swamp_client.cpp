@@ -18,7 +18,7 @@
 #include "swamp/messages.h"
 #include "swamp/swamp_channel.h"
 
-namespace cohort {
+namespace cohort::swamp {
 namespace {
 
 constexpr std::chrono::seconds kSayWhoIsMissing{3};
@@ -275,4 +275,4 @@ std::optional<PulledModel> SwampClient::final_best(std::span<float> into) {
 }
 void SwampClient::leave(Deadline deadline) noexcept { implementation_->leave(deadline); }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -29,10 +29,10 @@
 #include "swamp/swamp_spec.h"
 #include "swamp/verdict.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
-struct SwampClientOptions : WorkerOptions {
-  Address server = {};
+struct SwampClientOptions : membership::WorkerOptions {
+  network::Address server = {};
   SwampSpec spec = {};
 };
 
@@ -73,4 +73,4 @@ class SwampClient {
   std::unique_ptr<Implementation> implementation_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -7,10 +7,10 @@
 
 #include "membership/membership_counters.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 // Counted since this server started, but for `accepted`, which is since the beginning of the job.
-struct SwampCounters : MembershipCounters {
+struct SwampCounters : membership::MembershipCounters {
   std::uint64_t offers = 0;      // that arrived whole
   std::uint64_t duplicates = 0;  // offers sent again though they had arrived
   std::uint64_t accepted = 0;
@@ -35,4 +35,4 @@ struct SwampReport {
   std::uint64_t bytes_received = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

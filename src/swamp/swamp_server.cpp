@@ -12,14 +12,14 @@
 #include "swamp/examiner_thread.h"
 #include "swamp/lent_models.h"
 
-namespace cohort {
+namespace cohort::swamp {
 namespace {
 
 constexpr const char* kModelVector = "model";
 constexpr const char* kLossesVector = "losses";
 
-StateSnapshot to_state(SwampSnapshot snapshot) {
-  StateSnapshot state{
+storage::StateSnapshot to_state(SwampSnapshot snapshot) {
+  storage::StateSnapshot state{
       .id = snapshot.id, .extra = {{"swamp", std::move(snapshot.state)}}, .vectors = {}};
   if (snapshot.model) state.vectors.emplace_back(kModelVector, std::move(snapshot.model));
   if (!snapshot.losses.empty()) {
@@ -29,7 +29,7 @@ StateSnapshot to_state(SwampSnapshot snapshot) {
   return state;
 }
 
-SwampSnapshot from_state(const StateSnapshot& state, const std::filesystem::path& folder) {
+SwampSnapshot from_state(const storage::StateSnapshot& state, const std::filesystem::path& folder) {
   const auto text = state.extra.find("swamp");
   if (text == state.extra.end() || !text->is_string()) {
     throw FileError(folder.string() + ": not a best-model server's state");
@@ -55,7 +55,7 @@ class SwampServer::Implementation final : private SwampServerPorts {
     if (!options_.make_examiner) throw ConfigError("a best-model server needs an examiner");
     std::optional<SwampSnapshot> snapshot;
     if (!options_.state_dir.empty()) {
-      folder_ = std::make_unique<StateFolder>(options_.state_dir);
+      folder_ = std::make_unique<storage::StateFolder>(options_.state_dir);
       const auto state = folder_->load([&](const std::string& text) { log("warning: " + text); });
       if (state) snapshot = from_state(*state, options_.state_dir);
     }
@@ -77,7 +77,7 @@ class SwampServer::Implementation final : private SwampServerPorts {
     folder_.reset();
   }
 
-  const Address& address() const { return loop_.listener().address(); }
+  const network::Address& address() const { return loop_.listener().address(); }
 
   SwampReport run(const std::atomic<bool>& stop) {
     loop_.start(stop, std::chrono::nanoseconds(0), [this] {
@@ -136,13 +136,13 @@ class SwampServer::Implementation final : private SwampServerPorts {
   }
 
   // SwampServerPorts.
-  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
-            const ModelValues& owner) override {
+  void send(membership::ConnectionId to, const network::FrameHeader& header,
+            std::span<const std::byte> payload, const ModelValues& owner) override {
     if (auto* const held = loop_.links().find(to))
       held->extra.send(*held->link, header, payload, owner);
   }
 
-  void close(ConnectionId connection, const std::string& reason) override {
+  void close(membership::ConnectionId connection, const std::string& reason) override {
     loop_.links().close(connection, reason);
   }
 
@@ -174,9 +174,10 @@ class SwampServer::Implementation final : private SwampServerPorts {
 
   SwampServerOptions options_;
   std::unique_ptr<BestModelServer> server_;
-  ServerLoop<BestModelServer, LentModels> loop_{[this](const std::string& line) { log(line); }};
+  membership::ServerLoop<BestModelServer, LentModels> loop_{
+      [this](const std::string& line) { log(line); }};
   std::exception_ptr failure_;
-  std::unique_ptr<StateFolder> folder_;
+  std::unique_ptr<storage::StateFolder> folder_;
   std::unique_ptr<ExaminerThread> examiner_;
 };
 
@@ -185,8 +186,8 @@ SwampServer::SwampServer(SwampServerOptions options)
 
 SwampServer::~SwampServer() = default;
 
-const Address& SwampServer::address() const { return implementation_->address(); }
+const network::Address& SwampServer::address() const { return implementation_->address(); }
 
 SwampReport SwampServer::run(const std::atomic<bool>& stop) { return implementation_->run(stop); }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -20,10 +20,10 @@
 #include "swamp/swamp_report.h"
 #include "swamp/swamp_spec.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
-struct SwampServerOptions : MembershipOptions {
-  ListenerOptions listener = {};
+struct SwampServerOptions : membership::MembershipOptions {
+  network::ListenerOptions listener = {};
   std::filesystem::path state_dir = {};  // empty: nothing survives a restart
   std::string told = {};                 // what every worker's job must have: swamp_spec.h
   int workers = 0;                       // ranks from here on are refused; 0: the first worker says
@@ -45,7 +45,7 @@ class SwampServer {
   SwampServer(const SwampServer&) = delete;
   SwampServer& operator=(const SwampServer&) = delete;
 
-  const Address& address() const;
+  const network::Address& address() const;
 
   // Serves until the job is over or `stop` is true. Called once.
   SwampReport run(const std::atomic<bool>& stop);
@@ -55,4 +55,4 @@ class SwampServer {
   std::unique_ptr<Implementation> implementation_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

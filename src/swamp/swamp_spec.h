@@ -6,7 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-namespace cohort {
+namespace cohort::swamp {
 
 // Bounds on what a peer may claim: a server makes room by these numbers.
 inline constexpr std::int64_t kMaxSwampValues = std::int64_t{1} << 32;
@@ -33,4 +33,4 @@ std::string differences(const SwampSpec& first, const SwampSpec& other);
 // of settings by their names, empty for none. For people; empty where they agree.
 std::string differences_from_told(const std::string& told, const SwampSpec& spec);
 
-}  // namespace cohort
+}  // namespace cohort::swamp

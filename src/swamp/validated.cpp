@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "swamp/candidate.h"
 
-namespace cohort {
+namespace cohort::swamp {
 namespace {
 
 class Validated final : public BestModel {
@@ -93,4 +93,4 @@ std::unique_ptr<BestModel> make_validated(const PolicyOptions& options, BestReco
   return std::make_unique<Validated>(options, std::move(best));
 }
 
-}  // namespace cohort
+}  // namespace cohort::swamp

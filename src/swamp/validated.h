@@ -22,8 +22,8 @@
 
 #include "swamp/best_model.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 std::unique_ptr<BestModel> make_validated(const PolicyOptions& options, BestRecord best);
 
-}  // namespace cohort
+}  // namespace cohort::swamp

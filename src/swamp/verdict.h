@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::swamp {
 
 // A whole model: parameters, then what batch normalisation has counted. Shared, never changed.
 using ModelValues = std::shared_ptr<const std::vector<float>>;
@@ -38,4 +38,4 @@ struct PulledModel {
   double score = std::numeric_limits<double>::infinity();  // the policy says of what
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "topology/sizes.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 Complete::Complete(int size) : size_(size) { check_size(size); }
 
@@ -18,4 +18,4 @@ std::vector<Neighbour> Complete::neighbours(Rank rank, Step) const {
   return others;
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -3,7 +3,7 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 class Complete final : public Topology {
  public:
@@ -18,4 +18,4 @@ class Complete final : public Topology {
   int size_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::topology

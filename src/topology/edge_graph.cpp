@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 std::vector<Edge> simple(std::vector<Edge> edges) {
   std::erase_if(edges, [](const Edge& edge) { return edge.a == edge.b; });
@@ -80,4 +80,4 @@ std::vector<Neighbour> EdgeGraph::neighbours(Rank rank, Step) const {
   return neighbours_[rank];
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -12,7 +12,7 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 // Between two ranks, in both directions.
 struct Edge {
@@ -61,4 +61,4 @@ class EdgeGraph final : public Topology {
   std::vector<std::vector<Neighbour>> neighbours_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -13,7 +13,7 @@
 #include "topology/edge_graph.h"
 #include "topology/sizes.h"
 
-namespace cohort {
+namespace cohort::topology {
 namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
@@ -189,4 +189,4 @@ std::unique_ptr<Topology> make_edge_list(int size, const std::string& file) {
   return parse_edge_list(size, text, file);
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -17,7 +17,7 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 // Reads the file once; afterwards the topology is as pure as any other. Throws FileError when it
 // cannot be read, ConfigError as parse_edge_list() and when `file` is empty.
@@ -28,4 +28,4 @@ std::unique_ptr<Topology> make_edge_list(int size, const std::string& file);
 // ranks that cannot be reached, and weights with which two halves swap their values forever.
 std::unique_ptr<Topology> parse_edge_list(int size, std::string_view text, const std::string& file);
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -3,7 +3,7 @@
 #include "topology/edge_graph.h"
 #include "topology/sizes.h"
 
-namespace cohort {
+namespace cohort::topology {
 namespace {
 
 // By Fermat: x^(n-2) modulo a prime n.
@@ -31,4 +31,4 @@ std::unique_ptr<Topology> make_expander(int size) {
                                      with_weight(size == 2 ? 0.5 : 1.0 / 3, simple(edges)));
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -3,7 +3,7 @@
 #include "topology/edge_graph.h"
 #include "topology/sizes.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 std::unique_ptr<Topology> make_exponential(int size) {
   check_size(size);
@@ -17,4 +17,4 @@ std::unique_ptr<Topology> make_exponential(int size) {
                                      metropolis(size, simple(std::move(edges))));
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

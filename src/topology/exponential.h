@@ -6,9 +6,9 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 // Throws ConfigError unless check_size() accepts the size.
 std::unique_ptr<Topology> make_exponential(int size);
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -3,7 +3,7 @@
 #include "topology/edge_graph.h"
 #include "topology/sizes.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 std::unique_ptr<Topology> make_hypercube(int size) {
   check_size(size, "hypercube needs a power of two as the number of workers", is_power_of_two);
@@ -14,4 +14,4 @@ std::unique_ptr<Topology> make_hypercube(int size) {
   return std::make_unique<EdgeGraph>("hypercube", size, metropolis(size, simple(std::move(edges))));
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -6,9 +6,9 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 // Throws ConfigError unless the size is a power of two.
 std::unique_ptr<Topology> make_hypercube(int size);
 
-}  // namespace cohort
+}  // namespace cohort::topology

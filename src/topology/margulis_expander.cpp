@@ -5,7 +5,7 @@
 #include "topology/edge_graph.h"
 #include "topology/sizes.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 std::unique_ptr<Topology> make_margulis_expander(int size) {
   check_size(size, "margulis-expander needs a square number of workers", is_square);
@@ -34,4 +34,4 @@ std::unique_ptr<Topology> make_margulis_expander(int size) {
   return std::make_unique<EdgeGraph>("margulis-expander", size, weighted);
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

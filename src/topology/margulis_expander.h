@@ -12,9 +12,9 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 // Throws ConfigError unless the size is a square.
 std::unique_ptr<Topology> make_margulis_expander(int size);
 
-}  // namespace cohort
+}  // namespace cohort::topology

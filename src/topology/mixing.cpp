@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::topology {
 namespace {
 
 struct Tridiagonal {
@@ -202,4 +202,4 @@ double laplacian_norm(const Matrix& mixing) {
   return 1 - symmetric_eigenvalues(mixing).back();
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -6,7 +6,7 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 // A square matrix, row by row.
 struct Matrix {
@@ -50,4 +50,4 @@ double steps_to_shrink(double factor, double gap, Step period);
 // ||I - W||_2 = 1 - lambda_n of a symmetric W: `beta` of Koloskova, Stich, Jaggi 2019.
 double laplacian_norm(const Matrix& mixing);
 
-}  // namespace cohort
+}  // namespace cohort::topology

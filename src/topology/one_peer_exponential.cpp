@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "topology/sizes.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 OnePeerExponential::OnePeerExponential(int size) : size_(size) {
   check_size(size);
@@ -26,4 +26,4 @@ std::vector<Rank> OnePeerExponential::receivers(Rank rank, Step step) const {
   return {(rank + size_ - distance(step)) % size_};
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

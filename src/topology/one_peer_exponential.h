@@ -9,7 +9,7 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 class OnePeerExponential final : public Topology {
  public:
@@ -30,4 +30,4 @@ class OnePeerExponential final : public Topology {
   Step period_ = 1;
 };
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -9,7 +9,7 @@
 #include "topology/edge_graph.h"
 #include "topology/sizes.h"
 
-namespace cohort {
+namespace cohort::topology {
 namespace {
 
 constexpr std::int64_t kMaxEdges = 4'000'000;
@@ -107,4 +107,4 @@ std::unique_ptr<Topology> make_random_regular(int size, int wanted, Seed seed) {
                                      metropolis(size, simple(graph.edges())));
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

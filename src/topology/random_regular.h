@@ -12,10 +12,10 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 // Degree 0: 3 where that exists, else 4, and no more than size - 1. Throws ConfigError when no
 // connected graph has that many ranks and that degree, or when it would be too large to keep.
 std::unique_ptr<Topology> make_random_regular(int size, int degree, Seed seed);
 
-}  // namespace cohort
+}  // namespace cohort::topology

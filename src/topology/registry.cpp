@@ -16,7 +16,7 @@
 #include "topology/star.h"
 #include "topology/torus.h"
 
-namespace cohort {
+namespace cohort::topology {
 namespace {
 
 void refuse_degree(const TopologyOptions& options) {
@@ -54,18 +54,18 @@ std::unique_ptr<Topology> edges(const TopologyOptions& options) {
   return make_edge_list(options.size, options.file);
 }
 
-ConfigField degree_field() {
+config::ConfigField degree_field() {
   return {"topology-degree",
-          setting_group::kGossip,
-          &RunConfig::topology_degree,
+          config::setting_group::kGossip,
+          &config::RunConfig::topology_degree,
           "random-regular: neighbours of each worker; 0: its own choice",
           0,
           65536,
           {}};
 }
 
-ConfigField file_field() {
-  return {"topology-file", setting_group::kGossip, &RunConfig::topology_file,
+config::ConfigField file_field() {
+  return {"topology-file", config::setting_group::kGossip, &config::RunConfig::topology_file,
           "edges: file of lines `i j [weight]`"};
 }
 
@@ -108,4 +108,4 @@ std::string remark_on(const std::string& topology, int size) {
          nearest_sizes(size, is_grid) + " workers";
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

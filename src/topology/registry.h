@@ -7,7 +7,7 @@
 #include "core/registry.h"
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 struct TopologyOptions {
   int size = 1;      // ranks
@@ -18,7 +18,7 @@ struct TopologyOptions {
 
 // A topology that does not exist for the options throws ConfigError, which says for which numbers
 // it does; so does a degree or a file given to one that has no use for it.
-using TopologyRegistry = RegistryWithTraits<PartTraits, Topology, const TopologyOptions&>;
+using TopologyRegistry = RegistryWithTraits<config::PartTraits, Topology, const TopologyOptions&>;
 
 const TopologyRegistry& topologies();
 
@@ -26,4 +26,4 @@ const TopologyRegistry& topologies();
 // else "".
 std::string remark_on(const std::string& topology, int size);
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "topology/sizes.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 Ring::Ring(int size) : size_(size) { check_size(size); }
 
@@ -18,4 +18,4 @@ std::vector<Neighbour> Ring::neighbours(Rank rank, Step) const {
   return {{low, 1.0 / 3}, {high, 1.0 / 3}};
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -8,7 +8,7 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 class Ring final : public Topology {
  public:
@@ -23,4 +23,4 @@ class Ring final : public Topology {
   int size_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 void check_size(int size) {
   if (size >= 1 && size <= kMaxWorkers) return;
@@ -50,4 +50,4 @@ bool is_square(int number) {
 
 bool is_power_of_two(int number) { return number >= 1 && (number & (number - 1)) == 0; }
 
-}  // namespace cohort
+}  // namespace cohort::topology

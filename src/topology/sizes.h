@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort {
+namespace cohort::topology {
 
 inline constexpr int kMaxWorkers = 1 << 16;
 
@@ -25,4 +25,4 @@ bool is_power_of_two(int number);
 // The largest r with r * r <= number; number >= 0.
 int square_root(int number);
 
-}  // namespace cohort
+}  // namespace cohort::topology

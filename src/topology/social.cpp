@@ -7,7 +7,7 @@
 #include "topology/edge_graph.h"
 #include "topology/sizes.h"
 
-namespace cohort {
+namespace cohort::topology {
 namespace {
 
 constexpr int kWomen = 18;
@@ -54,4 +54,4 @@ std::unique_ptr<Topology> make_social(int size) {
   return std::make_unique<EdgeGraph>("social", size, weighted);
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

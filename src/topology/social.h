@@ -9,9 +9,9 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 // Throws ConfigError unless the size is 32.
 std::unique_ptr<Topology> make_social(int size);
 
-}  // namespace cohort
+}  // namespace cohort::topology

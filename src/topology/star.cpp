@@ -3,7 +3,7 @@
 #include "topology/edge_graph.h"
 #include "topology/sizes.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 std::unique_ptr<Topology> make_star(int size) {
   check_size(size);
@@ -12,4 +12,4 @@ std::unique_ptr<Topology> make_star(int size) {
   return std::make_unique<EdgeGraph>("star", size, metropolis(size, edges));
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

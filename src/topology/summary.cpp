@@ -6,7 +6,7 @@
 #include "topology/edge_graph.h"
 #include "topology/mixing.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 TopologySummary summarise(const Topology& topology) {
   TopologySummary summary{.ranks = topology.size(), .period = topology.period()};
@@ -31,4 +31,4 @@ TopologySummary summarise(const Topology& topology) {
   return summary;
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -6,7 +6,7 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 struct TopologySummary {
   int ranks = 0;
@@ -26,4 +26,4 @@ inline constexpr int kMaxForSpectrum = 2048;  // some ten seconds
 
 TopologySummary summarise(const Topology& topology);
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -1,6 +1,6 @@
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 std::vector<Rank> Topology::receivers(Rank rank, Step step) const {
   std::vector<Rank> ranks;
@@ -8,4 +8,4 @@ std::vector<Rank> Topology::receivers(Rank rank, Step step) const {
   return ranks;
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -16,7 +16,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 struct Neighbour {
   Rank rank = 0;
@@ -46,4 +46,4 @@ class Topology {
   bool changes() const { return period() > 1; }
 };
 
-}  // namespace cohort
+}  // namespace cohort::topology

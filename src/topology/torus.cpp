@@ -3,7 +3,7 @@
 #include "topology/edge_graph.h"
 #include "topology/sizes.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 int torus_columns(int size) {
   int rows = square_root(size);
@@ -28,4 +28,4 @@ std::unique_ptr<Topology> make_torus(int size) {
   return std::make_unique<EdgeGraph>("torus", size, metropolis(size, simple(std::move(edges))));
 }
 
-}  // namespace cohort
+}  // namespace cohort::topology

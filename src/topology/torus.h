@@ -13,7 +13,7 @@
 
 #include "topology/topology.h"
 
-namespace cohort {
+namespace cohort::topology {
 
 // Throws ConfigError unless check_size() accepts the size.
 std::unique_ptr<Topology> make_torus(int size);
@@ -24,4 +24,4 @@ int torus_columns(int size);
 // Whether its graph is just a ring: one row, or two of two.
 bool torus_is_ring(int size);
 
-}  // namespace cohort
+}  // namespace cohort::topology

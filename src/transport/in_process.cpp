@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "transport/mailbox.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 struct Group {
@@ -82,4 +82,4 @@ std::vector<std::unique_ptr<Transport>> make_in_process_group(int size) {
   return members;
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

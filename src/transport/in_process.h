@@ -10,9 +10,9 @@
 
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 // One transport for each of `size` ranks. Throws ConfigError unless size >= 1.
 std::vector<std::unique_ptr<Transport>> make_in_process_group(int size);
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 std::uint64_t key_of(Rank from, Tag tag) { return static_cast<std::uint64_t>(from) << 32 | tag; }
@@ -133,4 +133,4 @@ bool Mailbox::pop_earliest(Message& wanted) {
   return earliest != next_arrival_ && pop(wanted);
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -15,7 +15,7 @@
 
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 inline constexpr const char* kClosed = "has closed";  // why a rank is gone that left in good order
 
@@ -69,4 +69,4 @@ class Mailbox {
   std::vector<bool> back_;         // by rank: gone, and returned
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

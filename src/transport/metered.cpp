@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 MeteredTransport::MeteredTransport(std::unique_ptr<Transport> inner)
     : Transport(inner->rank(), inner->size()), inner_(std::move(inner)), counters_(size()) {}
@@ -57,4 +57,4 @@ TransportTraffic MeteredTransport::traffic() const {
   return sum;
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -13,7 +13,7 @@
 
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 struct TransportTraffic {
   std::uint64_t bytes_sent = 0;
@@ -65,4 +65,4 @@ class MeteredTransport final : public Transport {
   std::function<std::size_t(std::span<const std::byte>)> bytes_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "transport/mailbox.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 constexpr Tag kCarried = 0;  // the only one between processes
@@ -226,4 +226,4 @@ std::vector<std::unique_ptr<Transport>> make_rank_group(std::unique_ptr<Transpor
   return members;
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

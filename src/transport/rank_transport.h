@@ -16,7 +16,7 @@
 
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 // One transport for each rank of this process, which is between->rank(); `counts`: how many each
 // process has, at least 1; ranks are numbered from process to process. `names`: what messages call
@@ -26,4 +26,4 @@ std::vector<std::unique_ptr<Transport>> make_rank_group(std::unique_ptr<Transpor
                                                         const std::vector<int>& counts,
                                                         const std::vector<std::string>& names = {});
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -4,7 +4,7 @@
 #include "transport/rank_transport.h"
 #include "transport/tcp.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 std::unique_ptr<TransportGroup> make_in_process(int size) {
@@ -40,4 +40,4 @@ const TransportRegistry& transports() {
   return table;
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

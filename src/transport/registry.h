@@ -7,7 +7,7 @@
 #include "core/registry.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 // One transport for each rank of a group that lives in this process, by rank.
 struct TransportGroup {
@@ -19,4 +19,4 @@ using TransportRegistry = Registry<TransportGroup, int>;
 
 const TransportRegistry& transports();
 
-}  // namespace cohort
+}  // namespace cohort::transport

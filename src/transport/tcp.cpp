@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "transport/tcp_core.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 // From here on a sender waits instead of having its message copied.
@@ -86,7 +86,7 @@ class LaneTransport final : public TcpTransport {
     return lane_->mailbox.gone(peer);
   }
 
-  bool call(Rank peer, const Address& address, Deadline deadline) override {
+  bool call(Rank peer, const network::Address& address, Deadline deadline) override {
     check_rank(peer);
     COHORT_CHECK(lane_->lane.late && peer != rank(), "who came in time is called");
     std::unique_lock lock(lane_->mutex);
@@ -102,12 +102,12 @@ class LaneTransport final : public TcpTransport {
     return reached;
   }
 
-  Rank call_anyone(const Address& address, Deadline deadline) override {
+  Rank call_anyone(const network::Address& address, Deadline deadline) override {
     COHORT_CHECK(lane_->lane.late, "who came in time calls");
     std::unique_lock lock(lane_->mutex);
     lane_->reached = -1;
     lane_->refusal.clear();
-    core_->call(lane_, kAnyRank, address, deadline);
+    core_->call(lane_, network::kAnyRank, address, deadline);
     lane_->changed.wait_until(lock, deadline + kLastWords,
                               [&] { return lane_->reached >= 0 || !lane_->refusal.empty(); });
     if (!lane_->refusal.empty()) throw ConfigError(lane_->refusal);
@@ -183,7 +183,7 @@ void wait_for_all(TcpLaneState& lane, Deadline deadline) {
 TcpNode::TcpNode(const TcpNodeOptions& options) : core_(std::make_shared<TcpCore>(options)) {}
 TcpNode::~TcpNode() = default;
 
-const Address& TcpNode::address() const { return core_->address(); }
+const network::Address& TcpNode::address() const { return core_->address(); }
 
 std::unique_ptr<TcpTransport> TcpNode::connect(const TcpLane& lane, Deadline deadline) {
   const auto own = std::find(lane.members.begin(), lane.members.end(), core_->options().rank);
@@ -198,7 +198,7 @@ std::unique_ptr<TcpTransport> TcpNode::connect(const TcpLane& lane, Deadline dea
   return transport;
 }
 
-bool TcpNode::listen_also(const Address& address) { return core_->listen_also(address); }
+bool TcpNode::listen_also(const network::Address& address) { return core_->listen_also(address); }
 
 void TcpNode::admit_nobody(const std::string& why) { core_->admit_nobody(why); }
 
@@ -211,7 +211,7 @@ std::vector<std::unique_ptr<Transport>> make_tcp_group(int size) {
   std::vector<std::unique_ptr<TcpNode>> nodes;
   TcpLane lane;
   TcpNodeOptions options;
-  options.job = random_job_id();
+  options.job = network::random_job_id();
   options.size = size;
   for (options.rank = 0; options.rank < size; ++options.rank) {
     nodes.push_back(std::make_unique<TcpNode>(options));
@@ -235,4 +235,4 @@ std::vector<std::unique_ptr<Transport>> make_tcp_group(int size) {
   return members;
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

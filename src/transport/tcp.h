@@ -23,18 +23,18 @@
 #include "network/link.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 inline constexpr std::uint64_t kTcpMaxMessage = std::uint64_t{1} << 32;
 inline constexpr int kTcpLanes = 8;  // of a node
 
 struct TcpNodeOptions {
-  JobId job = {};
+  network::JobId job = {};
   Rank rank = 0;  // of this process, among
   int size = 1;
-  Address listen = {.host = "127.0.0.1"};
-  Credentials credentials = {};
-  LinkOptions links = {};
+  network::Address listen = {.host = "127.0.0.1"};
+  network::Credentials credentials = {};
+  network::LinkOptions links = {};
   std::string runtime_folder = {};  // of this user alone, for Unix sockets; empty: none
   bool shared_memory = true;
   std::function<void(const std::string&)> log = nullptr;  // a line; from the node's thread
@@ -45,7 +45,7 @@ struct TcpNodeOptions {
 struct TcpLane {
   int number = 0;  // below kTcpLanes; each once
   std::vector<Rank> members = {};
-  std::vector<Address> addresses = {};  // by member
+  std::vector<network::Address> addresses = {};  // by member
   std::vector<std::string> names = {};  // by member, for messages; "rank 3" where there is none
   bool star = false;                    // links with the first member only
   std::string agreement = {};           // "4 processes", a line: who says otherwise is refused
@@ -67,10 +67,10 @@ class TcpTransport : public Transport {
 
   // Of a member that came late: reaches another one, where it listens now. Whether it did so by
   // `deadline`; until then that member is lost.
-  virtual bool call(Rank peer, const Address& address, Deadline deadline) = 0;
+  virtual bool call(Rank peer, const network::Address& address, Deadline deadline) = 0;
   // The same for whichever member listens there, which it returns. Throws PeerError when none
   // answers, ConfigError when it says that this one is not welcome.
-  virtual Rank call_anyone(const Address& address, Deadline deadline) = 0;
+  virtual Rank call_anyone(const network::Address& address, Deadline deadline) = 0;
 
  protected:
   using Transport::Transport;
@@ -86,7 +86,7 @@ class TcpNode {
   TcpNode& operator=(const TcpNode&) = delete;
   ~TcpNode();  // transports that it made go on
 
-  const Address& address() const;  // with the port that was really taken
+  const network::Address& address() const;  // with the port that was really taken
 
   // The members' own calls may come in any order and at any time before their deadlines. A member's
   // rank in the transport is its place in `members`. Throws PeerError that names those who did not
@@ -97,7 +97,7 @@ class TcpNode {
   std::unique_ptr<TcpTransport> connect(const TcpLane& lane, Deadline deadline);
 
   // Listens at one more address, in the place of a process that has ended. False when it cannot.
-  bool listen_also(const Address& address);
+  bool listen_also(const network::Address& address);
 
   // After the last lane, nobody else may come in: who tries is told why, or there is no door.
   void admit_nobody(const std::string& why);
@@ -111,4 +111,4 @@ class TcpNode {
 // size >= 1.
 std::vector<std::unique_ptr<Transport>> make_tcp_group(int size);
 
-}  // namespace cohort
+}  // namespace cohort::transport

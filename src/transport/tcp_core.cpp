@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 constexpr std::chrono::seconds kPartingTime{2};
@@ -92,9 +92,9 @@ void TcpCore::note(const std::string& text) const {
   if (options_.log) options_.log(text);
 }
 
-Objection TcpCore::admit(const Greeting& hello) const {
-  const Identity& peer = hello.self;
-  if (peer.role != Role::kWorker) return {"only workers connect to workers"};
+network::Objection TcpCore::admit(const network::Greeting& hello) const {
+  const network::Identity& peer = hello.self;
+  if (peer.role != network::Role::kWorker) return {"only workers connect to workers"};
   if (peer.rank == options_.rank) {
     return {"this is process " + std::to_string(peer.rank) + " itself: two have the same number"};
   }
@@ -118,7 +118,7 @@ Objection TcpCore::admit(const Greeting& hello) const {
   return {"process " + std::to_string(options_.rank) + " is not that far yet", /*later=*/true};
 }
 
-Objection TcpCore::admit_to(TcpLaneState& lane, const Greeting& hello) const {
+network::Objection TcpCore::admit_to(TcpLaneState& lane, const network::Greeting& hello) const {
   const auto member = lane.member_of(hello.self.rank);
   const std::string who = "process " + std::to_string(hello.self.rank);
   if (!member) return {who + " has no part in this"};
@@ -134,25 +134,25 @@ Objection TcpCore::admit_to(TcpLaneState& lane, const Greeting& hello) const {
   return {};
 }
 
-std::unique_ptr<Listener> TcpCore::listen_for_others(const Address& address) {
-  ListenerOptions listening{.address = address,
-                            .self = {options_.job, Role::kWorker, options_.rank},
-                            .credentials = options_.credentials,
-                            .links = options_.links,
-                            .runtime_folder = options_.runtime_folder,
-                            .shared_memory = options_.shared_memory};
-  ListenerEvents events;
-  events.admit = [this](const Greeting& hello) { return admit(hello); };
-  events.accepted = [this](std::unique_ptr<Link> link) {
+std::unique_ptr<network::Listener> TcpCore::listen_for_others(const network::Address& address) {
+  network::ListenerOptions listening{.address = address,
+                                     .self = {options_.job, network::Role::kWorker, options_.rank},
+                                     .credentials = options_.credentials,
+                                     .links = options_.links,
+                                     .runtime_folder = options_.runtime_folder,
+                                     .shared_memory = options_.shared_memory};
+  network::ListenerEvents events;
+  events.admit = [this](const network::Greeting& hello) { return admit(hello); };
+  events.accepted = [this](std::unique_ptr<network::Link> link) {
     const auto lane = lanes_.at(link->lane());
     const Rank member = *lane->member_of(link->peer().rank);
     add_line(std::move(link), lane, member, true);
   };
   events.log = [this](const std::string& text) { note(text); };
-  return listen(io_, listening, std::move(events));
+  return network::listen(io_, listening, std::move(events));
 }
 
-bool TcpCore::listen_also(const Address& address) {
+bool TcpCore::listen_also(const network::Address& address) {
   std::promise<bool> done;
   boost::asio::post(io_, [&] {
     try {
@@ -175,10 +175,10 @@ void TcpCore::open(const std::shared_ptr<TcpLaneState>& lane, Deadline deadline)
   });
 }
 
-void TcpCore::call(const std::shared_ptr<TcpLaneState>& lane, Rank member, const Address& address,
-                   Deadline deadline) {
+void TcpCore::call(const std::shared_ptr<TcpLaneState>& lane, Rank member,
+                   const network::Address& address, Deadline deadline) {
   boost::asio::post(io_, [this, lane, member, address, deadline] {
-    if (member != kAnyRank) lane->addresses[member] = address;
+    if (member != network::kAnyRank) lane->addresses[member] = address;
     lane->deadline = deadline;
     connect_to(lane, member, address);
   });
@@ -189,18 +189,19 @@ void TcpCore::call(const std::shared_ptr<TcpLaneState>& lane, Rank member) {
 }
 
 void TcpCore::connect_to(const std::shared_ptr<TcpLaneState>& lane, Rank member,
-                         const Address& address) {
-  const Rank wanted = member == kAnyRank ? kAnyRank : lane->lane.members[member];
-  ConnectorOptions calling{.address = address,
-                           .self = {options_.job, Role::kWorker, options_.rank},
-                           .peer = {options_.job, Role::kWorker, wanted},
-                           .lane = static_cast<std::uint16_t>(lane->lane.number),
-                           .note = lane->lane.agreement + kNoteSeparator + lane->lane.introduction,
-                           .credentials = options_.credentials,
-                           .links = options_.links,
-                           .runtime_folder = options_.runtime_folder,
-                           .shared_memory = options_.shared_memory};
-  const auto connected = [this, lane](std::unique_ptr<Link> link) {
+                         const network::Address& address) {
+  const Rank wanted = member == network::kAnyRank ? network::kAnyRank : lane->lane.members[member];
+  network::ConnectorOptions calling{
+      .address = address,
+      .self = {options_.job, network::Role::kWorker, options_.rank},
+      .peer = {options_.job, network::Role::kWorker, wanted},
+      .lane = static_cast<std::uint16_t>(lane->lane.number),
+      .note = lane->lane.agreement + kNoteSeparator + lane->lane.introduction,
+      .credentials = options_.credentials,
+      .links = options_.links,
+      .runtime_folder = options_.runtime_folder,
+      .shared_memory = options_.shared_memory};
+  const auto connected = [this, lane](std::unique_ptr<network::Link> link) {
     const auto there = lane->member_of(link->peer().rank);
     const std::string who = link->peer_text();
     if (there) add_line(std::move(link), lane, *there, false);
@@ -209,17 +210,17 @@ void TcpCore::connect_to(const std::shared_ptr<TcpLaneState>& lane, Rank member,
     if (!there) lane->refusal = who + " has no part in this";
     lane->changed.notify_all();
   };
-  const auto failed = [lane, member](const ConnectFailure& failure) {
+  const auto failed = [lane, member](const network::ConnectFailure& failure) {
     const std::lock_guard lock(lane->mutex);
-    if (member != kAnyRank) lane->obstacles[member] = failure.reason;
-    if (failure.kind == ConnectFailure::Kind::kRefused) lane->refusal = failure.reason;
+    if (member != network::kAnyRank) lane->obstacles[member] = failure.reason;
+    if (failure.kind == network::ConnectFailure::Kind::kRefused) lane->refusal = failure.reason;
     lane->changed.notify_all();
   };
   try {
     connectors_[{lane->lane.number, member}] =
-        connect(io_, calling, lane->deadline, connected, failed);
+        network::connect(io_, calling, lane->deadline, connected, failed);
   } catch (const std::exception& error) {
-    failed({ConnectFailure::Kind::kRefused, error.what()});
+    failed({network::ConnectFailure::Kind::kRefused, error.what()});
   }
 }
 
@@ -230,8 +231,8 @@ TcpCore::Line& TcpCore::line_of(const TcpWire& wire) {
   return *found;
 }
 
-void TcpCore::add_line(std::unique_ptr<Link> link, const std::shared_ptr<TcpLaneState>& lane,
-                       Rank member, bool accepted) {
+void TcpCore::add_line(std::unique_ptr<network::Link> link,
+                       const std::shared_ptr<TcpLaneState>& lane, Rank member, bool accepted) {
   lines_.push_back(
       {std::make_unique<TcpWire>(io_, std::move(link), *this, accepted), lane, member});
   TcpWire& wire = *lines_.back().wire;
@@ -257,7 +258,7 @@ void TcpCore::wire_ended(TcpWire& wire, const std::string& reason) {
   TcpLaneState& lane = *line.lane;
   if (lane.wires[line.member] == &wire) {
     lane.wires[line.member] = nullptr;
-    const bool orderly = reason == kClosed || reason == kSaidGoodbye;
+    const bool orderly = reason == kClosed || reason == network::kSaidGoodbye;
     const std::lock_guard lock(lane.mutex);
     // Who gave up before it was welcomed comes again.
     lane.missing[line.member] = lane.starting && wire.has_not_spoken();
@@ -316,4 +317,4 @@ void TcpCore::stop_listening() {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -20,7 +20,7 @@
 #include "transport/tcp.h"
 #include "transport/tcp_wire.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 // One lane, as its transport and the node's thread share it.
 struct TcpLaneState {
@@ -33,8 +33,8 @@ struct TcpLaneState {
   // Of the node's thread alone:
   std::vector<TcpWire*> wires;  // by member; null: none
   bool closed = false;
-  Deadline deadline = {};          // of the start
-  std::vector<Address> addresses;  // by member
+  Deadline deadline = {};                   // of the start
+  std::vector<network::Address> addresses;  // by member
 
   // Who is still missing at the start.
   std::mutex mutex;  // guards the rest
@@ -59,15 +59,15 @@ class TcpCore final : public TcpWire::Owner {
   ~TcpCore() override;  // not on the node's own thread
 
   const TcpNodeOptions& options() const { return options_; }
-  const Address& address() const { return address_; }
+  const network::Address& address() const { return address_; }
 
   // From any thread. `member` of call(): or kAnyRank.
   void open(const std::shared_ptr<TcpLaneState>& lane, Deadline deadline);
-  void call(const std::shared_ptr<TcpLaneState>& lane, Rank member, const Address& address,
+  void call(const std::shared_ptr<TcpLaneState>& lane, Rank member, const network::Address& address,
             Deadline deadline);
   // Returns when the links have been given what was sent before, and the farewell.
   void close(const std::shared_ptr<TcpLaneState>& lane);
-  bool listen_also(const Address& address);
+  bool listen_also(const network::Address& address);
   void admit_nobody(const std::string& why);
   void stop_listening();
   void send(const std::shared_ptr<TcpLaneState>& lane, Rank to,
@@ -86,24 +86,25 @@ class TcpCore final : public TcpWire::Owner {
     Rank member;  // of the lane
   };
 
-  Objection admit(const Greeting& hello) const;
-  Objection admit_to(TcpLaneState& lane, const Greeting& hello) const;
-  std::unique_ptr<Listener> listen_for_others(const Address& address);
+  network::Objection admit(const network::Greeting& hello) const;
+  network::Objection admit_to(TcpLaneState& lane, const network::Greeting& hello) const;
+  std::unique_ptr<network::Listener> listen_for_others(const network::Address& address);
   void call(const std::shared_ptr<TcpLaneState>& lane, Rank member);
-  void connect_to(const std::shared_ptr<TcpLaneState>& lane, Rank member, const Address& address);
-  void add_line(std::unique_ptr<Link> link, const std::shared_ptr<TcpLaneState>& lane, Rank member,
-                bool accepted);
+  void connect_to(const std::shared_ptr<TcpLaneState>& lane, Rank member,
+                  const network::Address& address);
+  void add_line(std::unique_ptr<network::Link> link, const std::shared_ptr<TcpLaneState>& lane,
+                Rank member, bool accepted);
   Line& line_of(const TcpWire& wire);
   void note(const std::string& text) const;
 
   const TcpNodeOptions options_;
-  Address address_;
+  network::Address address_;
   boost::asio::io_context io_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::map<int, std::shared_ptr<TcpLaneState>> lanes_;  // open ones
   std::list<Line> lines_;
-  std::map<std::pair<int, Rank>, std::unique_ptr<Connector>> connectors_;
-  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::map<std::pair<int, Rank>, std::unique_ptr<network::Connector>> connectors_;
+  std::vector<std::unique_ptr<network::Listener>> listeners_;
   std::string closed_to_others_;  // why
   std::mutex mutex_;              // guards the next two
   std::condition_variable changed_;
@@ -111,4 +112,4 @@ class TcpCore final : public TcpWire::Owner {
   std::thread thread_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

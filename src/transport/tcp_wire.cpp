@@ -7,11 +7,11 @@
 #include "transport/mailbox.h"
 #include "transport/tcp.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
-constexpr FrameType kMessage = kFirstFreeType;
-constexpr FrameType kFarewell = kFirstFreeType + 1;
+constexpr network::FrameType kMessage = network::kFirstFreeType;
+constexpr network::FrameType kFarewell = network::kFirstFreeType + 1;
 
 // What a link may hold of a message while the rest stays with its sender.
 constexpr std::size_t kWindow = std::size_t{4} << 20;
@@ -47,7 +47,7 @@ void TcpOutgoing::own_now() {
   changed_.notify_all();
 }
 
-TcpWire::TcpWire(boost::asio::io_context& io, std::unique_ptr<Link> link, Owner& owner,
+TcpWire::TcpWire(boost::asio::io_context& io, std::unique_ptr<network::Link> link, Owner& owner,
                  bool accepted)
     : owner_(owner), link_(std::move(link)), again_(io), accepted_(accepted) {
   link_->set_handler(*this);
@@ -66,7 +66,7 @@ void TcpWire::pump() {
   while (!ended_ && !queue_.empty() && link_->unsent() < kWindow) {
     TcpOutgoing& message = *queue_.front();
     const std::size_t size = std::min(link_->piece_bytes(), message.bytes().size() - sent_);
-    FrameHeader header;
+    network::FrameHeader header;
     header.type = kMessage;
     header.detail = message.tag();
     header.sequence = messages_sent_;
@@ -98,7 +98,7 @@ void TcpWire::pump_later() {
 void TcpWire::part() {
   if (!said_goodbye_) {
     said_goodbye_ = true;
-    FrameHeader header;
+    network::FrameHeader header;
     header.type = kFarewell;
     link_->send(header, {});
   }
@@ -128,7 +128,7 @@ void TcpWire::end(const std::string& reason) {
   queue_.clear();
 }
 
-void TcpWire::check_message(const FrameHeader& header) const {
+void TcpWire::check_message(const network::FrameHeader& header) const {
   if (header.sequence != messages_received_ || header.place > kTcpMaxMessage - header.length) {
     throw PeerError("sent a message out of order or too long");
   }
@@ -138,7 +138,8 @@ void TcpWire::check_message(const FrameHeader& header) const {
   }
 }
 
-std::optional<std::span<std::byte>> TcpWire::place_for(Link&, const FrameHeader& header) {
+std::optional<std::span<std::byte>> TcpWire::place_for(network::Link&,
+                                                       const network::FrameHeader& header) {
   if (header.type != kMessage) return std::nullopt;
   check_message(header);
   if (incoming_.empty()) incoming_.reserve(header.length + header.place);
@@ -148,7 +149,8 @@ std::optional<std::span<std::byte>> TcpWire::place_for(Link&, const FrameHeader&
   return std::span(incoming_).subspan(begin);
 }
 
-void TcpWire::frame_arrived(Link&, const FrameHeader& header, std::span<const std::byte>) {
+void TcpWire::frame_arrived(network::Link&, const network::FrameHeader& header,
+                            std::span<const std::byte>) {
   if (ended_) return;
   switch (header.type) {
     case kMessage:
@@ -162,7 +164,7 @@ void TcpWire::frame_arrived(Link&, const FrameHeader& header, std::span<const st
   }
 }
 
-void TcpWire::take_message(const FrameHeader& header) {
+void TcpWire::take_message(const network::FrameHeader& header) {
   if (header.length == 0) check_message(header);  // of which place_for() was not asked
   still_to_come_ = header.place;
   if (still_to_come_ != 0) return;
@@ -170,4 +172,4 @@ void TcpWire::take_message(const FrameHeader& header) {
   owner_.message_arrived(*this, header.detail, std::exchange(incoming_, {}));
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

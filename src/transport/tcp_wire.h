@@ -18,7 +18,7 @@
 #include "network/link.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 // A message on its way out. Short ones are owned; the bytes of a long one are its sender's, who
 // waits.
@@ -49,7 +49,7 @@ class TcpOutgoing {
   State state_ = State::kQueued;
 };
 
-class TcpWire final : public LinkHandler {
+class TcpWire final : public network::LinkHandler {
  public:
   class Owner {
    public:
@@ -59,11 +59,12 @@ class TcpWire final : public LinkHandler {
   };
 
   // `accepted`: the peer connected.
-  TcpWire(boost::asio::io_context& io, std::unique_ptr<Link> link, Owner& owner, bool accepted);
+  TcpWire(boost::asio::io_context& io, std::unique_ptr<network::Link> link, Owner& owner,
+          bool accepted);
   TcpWire(const TcpWire&) = delete;
   TcpWire& operator=(const TcpWire&) = delete;
 
-  const Identity& peer() const { return link_->peer(); }
+  const network::Identity& peer() const { return link_->peer(); }
   std::string peer_text() const { return link_->peer_text(); }
   bool ended() const { return ended_; }
   // The peer connected, and not a byte has followed its greeting.
@@ -77,20 +78,21 @@ class TcpWire final : public LinkHandler {
   // Ends it, unless it has. The link itself goes with this object.
   void end(const std::string& reason);
 
-  std::optional<std::span<std::byte>> place_for(Link& link, const FrameHeader& header) override;
-  void frame_arrived(Link& link, const FrameHeader& header,
+  std::optional<std::span<std::byte>> place_for(network::Link& link,
+                                                const network::FrameHeader& header) override;
+  void frame_arrived(network::Link& link, const network::FrameHeader& header,
                      std::span<const std::byte> payload) override;
-  void link_lost(Link&, const std::string& reason) override { end(reason); }
+  void link_lost(network::Link&, const std::string& reason) override { end(reason); }
 
  private:
   void pump();
   void pump_later();
   void part();
-  void check_message(const FrameHeader& header) const;
-  void take_message(const FrameHeader& header);
+  void check_message(const network::FrameHeader& header) const;
+  void take_message(const network::FrameHeader& header);
 
   Owner& owner_;
-  std::unique_ptr<Link> link_;
+  std::unique_ptr<network::Link> link_;
   boost::asio::steady_timer again_;
   const bool accepted_;
   bool finishing_ = false;
@@ -106,4 +108,4 @@ class TcpWire final : public LinkHandler {
   std::uint64_t still_to_come_ = 0;  // of it
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -20,7 +20,7 @@
 #include "core/error.h"
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 // Tells apart the conversations of one group. Methods use tags below kFirstReservedTag.
 using Tag = std::uint32_t;
@@ -83,4 +83,4 @@ class Transport {
   const int size_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 TEST(ChunkOf, CoversEverythingOnceInNearlyEqualParts) {
@@ -22,4 +22,4 @@ TEST(ChunkOf, CoversEverythingOnceInNearlyEqualParts) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -12,7 +12,7 @@
 #include "core/patience.h"
 #include "transport/rank_threads.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 using namespace std::chrono_literals;
@@ -35,9 +35,9 @@ class CollectivesConformance : public testing::TestWithParam<CollectivesRegistry
   static std::vector<std::vector<float>> reduced(int size, std::size_t numel) {
     Group group = make(size);
     std::vector<std::vector<float>> results(size);
-    const auto errors = run_ranks(size, [&](Rank rank) {
+    const auto errors = transport::run_ranks(size, [&](Rank rank) {
       results[rank] = input_of(rank, numel);
-      group[rank]->all_reduce(results[rank], far());
+      group[rank]->all_reduce(results[rank], transport::far());
     });
     EXPECT_EQ(errors, std::vector<std::string>(size));
     return results;
@@ -80,14 +80,14 @@ TEST_P(CollectivesConformance, GivesTheSameBitsInEveryRun) {
 TEST_P(CollectivesConformance, RepeatsManyOperationsOfChangingSize) {
   constexpr int kRounds = 200;
   Group group = make(4);
-  const auto errors = run_ranks(4, [&](Rank rank) {
+  const auto errors = transport::run_ranks(4, [&](Rank rank) {
     for (int round = 0; round < kRounds; ++round) {
       std::vector<float> values((round * 37) % 50 * (round % 5 == 0 ? 200 : 1),
                                 static_cast<float>(rank + round));
-      group[rank]->all_reduce(values, far());
+      group[rank]->all_reduce(values, transport::far());
       for (const float value : values) ASSERT_EQ(value, 6 + 4 * round);
       Bytes word = pattern(4, rank == round % 4 ? round : 0);
-      group[rank]->broadcast(word, round % 4, far());
+      group[rank]->broadcast(word, round % 4, transport::far());
       ASSERT_EQ(word, pattern(4, round));
     }
   });
@@ -97,8 +97,8 @@ TEST_P(CollectivesConformance, RepeatsManyOperationsOfChangingSize) {
 TEST_P(CollectivesConformance, GathersUnequalLengthsInTheOrderOfRanks) {
   for (const int size : kSizes) {
     Group group = make(size);
-    const auto errors = run_ranks(size, [&](Rank rank) {
-      const auto all = group[rank]->all_gather(pattern(rank * 1000, rank), far());
+    const auto errors = transport::run_ranks(size, [&](Rank rank) {
+      const auto all = group[rank]->all_gather(pattern(rank * 1000, rank), transport::far());
       ASSERT_EQ(all.size(), static_cast<std::size_t>(size));
       for (Rank from = 0; from < size; ++from) EXPECT_EQ(all[from], pattern(from * 1000, from));
     });
@@ -109,11 +109,11 @@ TEST_P(CollectivesConformance, GathersUnequalLengthsInTheOrderOfRanks) {
 TEST_P(CollectivesConformance, BroadcastsFromEveryRoot) {
   for (const int size : kSizes) {
     Group group = make(size);
-    const auto errors = run_ranks(size, [&](Rank rank) {
+    const auto errors = transport::run_ranks(size, [&](Rank rank) {
       for (Rank root = 0; root < size; ++root) {
         for (const std::size_t length : {0, 1, 100000}) {
           Bytes bytes = rank == root ? pattern(length, root + 1) : Bytes(length);
-          group[rank]->broadcast(bytes, root, far());
+          group[rank]->broadcast(bytes, root, transport::far());
           EXPECT_TRUE(bytes == pattern(length, root + 1));
         }
       }
@@ -126,12 +126,12 @@ TEST_P(CollectivesConformance, HoldsEveryRankAtTheBarrierUntilAllHaveCome) {
   for (const int size : kSizes) {
     Group group = make(size);
     std::atomic<int> come{0};
-    run_ranks(size, [&](Rank rank) {
+    transport::run_ranks(size, [&](Rank rank) {
       for (int round = 1; round <= 50; ++round) {
         ++come;
-        group[rank]->barrier(far());
+        group[rank]->barrier(transport::far());
         EXPECT_GE(come.load(), round * size);
-        group[rank]->barrier(far());
+        group[rank]->barrier(transport::far());
       }
     });
   }
@@ -158,16 +158,16 @@ TEST_P(CollectivesConformance, FailsAtTheDeadlineWhenARankNeverComes) {
   for (const auto& [name, operation] : kOperations) {
     Group group = make(4);
     const auto start = Clock::now();
-    const auto errors = run_ranks(4, [&, operation = operation](Rank rank) {
+    const auto errors = transport::run_ranks(4, [&, operation = operation](Rank rank) {
       if (rank != 2) operation(*group[rank], deadline_in(100ms));
     });
-    EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(5.0)) << name;
+    EXPECT_LT(seconds_between(start, Clock::now()), patiently(5.0)) << name;
     for (const Rank rank : {0, 1, 3}) EXPECT_THAT(errors[rank], HasSubstr("rank")) << name;
     EXPECT_TRUE(errors[0].find("rank 2") != errors[0].npos ||
                 errors[3].find("rank 2") != errors[3].npos)
         << name << ": " << errors[0] << "; " << errors[3];
     // Broken for good, and at once.
-    EXPECT_THROW(group[0]->barrier(far()), PeerError) << name;
+    EXPECT_THROW(group[0]->barrier(transport::far()), PeerError) << name;
   }
 }
 
@@ -175,14 +175,14 @@ TEST_P(CollectivesConformance, FailsWhenARankIsDestroyed) {
   for (const auto& [name, operation] : kOperations) {
     Group group = make(3);
     const auto start = Clock::now();
-    const auto errors = run_ranks(3, [&, operation = operation](Rank rank) {
+    const auto errors = transport::run_ranks(3, [&, operation = operation](Rank rank) {
       if (rank == 1) {
         group[1].reset();
       } else {
         operation(*group[rank], deadline_in(1s));
       }
     });
-    EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(15.0)) << name;
+    EXPECT_LT(seconds_between(start, Clock::now()), patiently(15.0)) << name;
     for (const Rank rank : {0, 2}) EXPECT_NE(errors[rank], "") << name;
     EXPECT_TRUE(errors[0].find("rank 1") != errors[0].npos ||
                 errors[2].find("rank 1") != errors[2].npos)
@@ -193,9 +193,9 @@ TEST_P(CollectivesConformance, FailsWhenARankIsDestroyed) {
 TEST_P(CollectivesConformance, FinishesForTheOthersWhenARankLeavesRightAfter) {
   for (int round = 0; round < 20; ++round) {
     Group group = make(3);
-    const auto errors = run_ranks(3, [&](Rank rank) {
+    const auto errors = transport::run_ranks(3, [&](Rank rank) {
       std::vector<float> values(20000, 1.0F);
-      group[rank]->all_reduce(values, far());
+      group[rank]->all_reduce(values, transport::far());
       EXPECT_EQ(values.back(), 3.0F);
       group[rank].reset();
     });
@@ -206,7 +206,7 @@ TEST_P(CollectivesConformance, FinishesForTheOthersWhenARankLeavesRightAfter) {
 TEST_P(CollectivesConformance, RefusesUnequalLengthsAndUnequalOperations) {
   for (const std::size_t base : {std::size_t{10}, std::size_t{50000}}) {
     Group group = make(3);
-    const auto errors = run_ranks(3, [&](Rank rank) {
+    const auto errors = transport::run_ranks(3, [&](Rank rank) {
       std::vector<float> values(base + (rank == 1 ? 5 : 0));
       group[rank]->all_reduce(values, deadline_in(300ms));
     });
@@ -215,7 +215,7 @@ TEST_P(CollectivesConformance, RefusesUnequalLengthsAndUnequalOperations) {
         << base;
   }
   Group group = make(2);
-  const auto errors = run_ranks(2, [&](Rank rank) {
+  const auto errors = transport::run_ranks(2, [&](Rank rank) {
     if (rank == 0) group[0]->barrier(deadline_in(300ms));
     if (rank == 1) group[1]->all_gather(Bytes(3), deadline_in(300ms));
   });
@@ -227,26 +227,26 @@ TEST_P(CollectivesConformance, TellsWaitingPeersWhyARankLeft) {
   for (const auto& [name, operation] : kOperations) {
     Group group = make(4);
     const auto start = Clock::now();
-    const auto errors = run_ranks(4, [&, operation = operation](Rank rank) {
+    const auto errors = transport::run_ranks(4, [&, operation = operation](Rank rank) {
       if (rank == 2) {
         std::this_thread::sleep_for(50ms);
         group[2]->leave("its disk is full");
       } else {
-        operation(*group[rank], far());
+        operation(*group[rank], transport::far());
       }
     });
-    EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(10.0)) << name;
+    EXPECT_LT(seconds_between(start, Clock::now()), patiently(10.0)) << name;
     for (const Rank rank : {0, 1, 3}) {
       EXPECT_THAT(errors[rank], HasSubstr("rank 2 left: its disk is full")) << name;
     }
-    EXPECT_THROW(group[2]->barrier(far()), PeerError) << name;
+    EXPECT_THROW(group[2]->barrier(transport::far()), PeerError) << name;
   }
 }
 
 TEST_P(CollectivesConformance, LeavesFromAnotherThreadWhileItWaitsItself) {
   Group group = make(3);
-  const auto errors = run_ranks(4, [&](Rank thread) {
-    if (thread < 2) group[thread]->barrier(far());  // rank 2 never comes
+  const auto errors = transport::run_ranks(4, [&](Rank thread) {
+    if (thread < 2) group[thread]->barrier(transport::far());  // rank 2 never comes
     if (thread == 3) {
       std::this_thread::sleep_for(50ms);
       group[0]->leave("interrupted");
@@ -262,13 +262,13 @@ TEST_P(CollectivesConformance, CountsAsManyBytesSentAsReceived) {
   for (const int size : kSizes) {
     for (const std::size_t numel : {std::size_t{10}, std::size_t{100003}}) {
       Group group = make(size);
-      run_ranks(size, [&](Rank rank) {
+      transport::run_ranks(size, [&](Rank rank) {
         std::vector<float> values(numel);
-        group[rank]->all_reduce(values, far());
-        group[rank]->all_gather(Bytes(rank * 100), far());
+        group[rank]->all_reduce(values, transport::far());
+        group[rank]->all_gather(Bytes(rank * 100), transport::far());
         Bytes bytes(1000);
-        group[rank]->broadcast(bytes, size - 1, far());
-        group[rank]->barrier(far());
+        group[rank]->broadcast(bytes, size - 1, transport::far());
+        group[rank]->barrier(transport::far());
       });
       Traffic total;
       for (const auto& member : group) {
@@ -299,4 +299,4 @@ TEST(CollectivesRegistry, RefusesAnEmptyGroup) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collectives

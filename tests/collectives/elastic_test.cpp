@@ -16,20 +16,20 @@
 #include "transport/rank_threads.h"
 #include "transport/tcp.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 using namespace std::chrono_literals;
 
 float sum_of_ones(ElasticCollectives& group) {
   float value = 1;
-  group.all_reduce({&value, 1}, far());
+  group.all_reduce({&value, 1}, transport::far());
   return value;
 }
 
 TEST(Living, WhoIsLostIsLeftOutAndTheOthersGoOn) {
-  auto transports = make_in_process_group(4);
-  const auto errors = run_ranks(4, [&](Rank rank) {
+  auto transports = transport::make_in_process_group(4);
+  const auto errors = transport::run_ranks(4, [&](Rank rank) {
     ElasticCollectives group(*transports[rank], {});
     EXPECT_EQ(sum_of_ones(group), 4);
     EXPECT_EQ(group.present(), 4);
@@ -40,44 +40,44 @@ TEST(Living, WhoIsLostIsLeftOutAndTheOthersGoOn) {
     EXPECT_EQ(sum_of_ones(group), 3);
     EXPECT_EQ(group.present(), 3);
     EXPECT_FALSE(group.is_present(2));
-    const auto all = group.all_gather(bytes_of("rank " + std::to_string(rank)), far());
+    const auto all = group.all_gather(bytes_of("rank " + std::to_string(rank)), transport::far());
     EXPECT_EQ(text_of(all[2]), "");
     EXPECT_EQ(text_of(all[3]), "rank 3");
-    const auto agreed = group.agree(rank == 3, 10 + rank, far());
+    const auto agreed = group.agree(rank == 3, 10 + rank, transport::far());
     EXPECT_TRUE(agreed.any);
     EXPECT_EQ(agreed.first, 10);
     EXPECT_TRUE(agreed.joined.empty());
-    group.barrier(far());
+    group.barrier(transport::far());
   });
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
 TEST(Living, WhoLeavesForAReasonEndsTheOthersWithIt) {
-  auto transports = make_in_process_group(3);
-  const auto errors = run_ranks(3, [&](Rank rank) {
+  auto transports = transport::make_in_process_group(3);
+  const auto errors = transport::run_ranks(3, [&](Rank rank) {
     ElasticCollectives group(*transports[rank], {});
-    group.barrier(far());
+    group.barrier(transport::far());
     if (rank == 2) {
       group.leave("rank 2 failed: its disk is full");
       return;
     }
-    group.barrier(far());
+    group.barrier(transport::far());
   });
   EXPECT_NE(errors[0].find("its disk is full"), std::string::npos) << errors[0];
   EXPECT_NE(errors[1].find("its disk is full"), std::string::npos) << errors[1];
 }
 
 TEST(Living, TheFirstOnesReasonReachesThoseWhoComeLater) {
-  auto transports = make_in_process_group(3);
-  const auto errors = run_ranks(3, [&](Rank rank) {
+  auto transports = transport::make_in_process_group(3);
+  const auto errors = transport::run_ranks(3, [&](Rank rank) {
     ElasticCollectives group(*transports[rank], {});
-    group.barrier(far());
+    group.barrier(transport::far());
     if (rank == 0) {
       group.leave("rank 0 failed: its disk is full");
       return;
     }
     std::this_thread::sleep_for(100ms);
-    group.barrier(far());
+    group.barrier(transport::far());
   });
   for (const Rank rank : {1, 2}) {
     EXPECT_NE(errors[rank].find("its disk is full"), std::string::npos) << errors[rank];
@@ -85,17 +85,17 @@ TEST(Living, TheFirstOnesReasonReachesThoseWhoComeLater) {
 }
 
 TEST(Living, WhoIsNotLetInCannotEndTheOthers) {
-  auto transports = make_in_process_group(2);
+  auto transports = transport::make_in_process_group(2);
   ElasticOptions options;
   options.introduce = [](Rank, const std::string&) -> std::string { throw ConfigError("not you"); };
-  const auto errors = run_ranks(2, [&](Rank rank) {
+  const auto errors = transport::run_ranks(2, [&](Rank rank) {
     if (rank == 1) {
       std::vector<bool> present;
-      introduce_to(*transports[1], 0, "me", present, far());
+      introduce_to(*transports[1], 0, "me", present, transport::far());
       return;
     }
     ElasticCollectives group(*transports[0], options);
-    group.barrier(far());
+    group.barrier(transport::far());
     EXPECT_EQ(group.present(), 1);
   });
   EXPECT_EQ(errors[0], "");
@@ -103,32 +103,32 @@ TEST(Living, WhoIsNotLetInCannotEndTheOthers) {
 }
 
 TEST(Living, WhoWasNotIntroducedIsNotLetIn) {
-  auto transports = make_in_process_group(2);
+  auto transports = transport::make_in_process_group(2);
   ElasticOptions options;
   options.introduce = [](Rank, const std::string&) -> std::string { throw ConfigError("not you"); };
   options.joined = [](Rank, const std::string&) { throw PeerError("it was let in"); };
   const auto send = [&](LivingKind kind) {
-    transports[1]->send(0, kLivingTag, living_message(kind, 0, {}), far());
+    transports[1]->send(0, kLivingTag, living_message(kind, 0, {}), transport::far());
   };
   send(LivingKind::kReturn);
   send(LivingKind::kReady);
   ElasticCollectives group(*transports[0], options);
-  group.barrier(far());
+  group.barrier(transport::far());
   send(LivingKind::kReady);
-  EXPECT_TRUE(group.agree(false, 0, far()).joined.empty());
+  EXPECT_TRUE(group.agree(false, 0, transport::far()).joined.empty());
   EXPECT_EQ(group.present(), 1);
 }
 
 TEST(Living, WithoutWhoLedTheNextLeads) {
-  auto transports = make_in_process_group(4);
-  const auto errors = run_ranks(4, [&](Rank rank) {
+  auto transports = transport::make_in_process_group(4);
+  const auto errors = transport::run_ranks(4, [&](Rank rank) {
     ElasticOptions options;
     options.has_ended = [](Rank) { return true; };
     ElasticCollectives group(*transports[rank], options);
     for (Rank lost = 0; lost < 4; ++lost) {
       EXPECT_EQ(sum_of_ones(group), 4 - lost);
       EXPECT_EQ(group.leader(), lost);
-      EXPECT_EQ(group.agree(rank == 3, 10 + rank, far()).first, 10 + lost);
+      EXPECT_EQ(group.agree(rank == 3, 10 + rank, transport::far()).first, 10 + lost);
       if (rank == lost) return transports[rank]->close();
     }
   });
@@ -136,9 +136,10 @@ TEST(Living, WithoutWhoLedTheNextLeads) {
 }
 
 // A transport to which something happens.
-class Troubled final : public Transport {
+class Troubled final : public transport::Transport {
  public:
-  explicit Troubled(Transport& inner) : Transport(inner.rank(), inner.size()), inner_(inner) {}
+  explicit Troubled(transport::Transport& inner)
+      : transport::Transport(inner.rank(), inner.size()), inner_(inner) {}
 
   // Nothing goes to `rank` nor comes from it from now on.
   void cut(Rank rank) {
@@ -154,7 +155,8 @@ class Troubled final : public Transport {
     return found == heard_.end() ? 0 : found->second;
   }
 
-  void send(Rank to, Tag tag, std::span<const std::byte> payload, Deadline deadline) override {
+  void send(Rank to, transport::Tag tag, std::span<const std::byte> payload,
+            Deadline deadline) override {
     if (is_cut(to)) throw PeerError("the link is cut");
     if (reached_ && !reached_->contains(to)) return;
     inner_.send(to, tag, payload, deadline);
@@ -162,7 +164,7 @@ class Troubled final : public Transport {
     reached_->erase(to);
     if (reached_->empty()) close();
   }
-  Message receive(Rank from, Tag tag, Deadline deadline) override {
+  transport::Message receive(Rank from, transport::Tag tag, Deadline deadline) override {
     while (!is_cut(from)) {
       try {
         return note(inner_.receive(from, tag, std::min(deadline, deadline_in(20ms))));
@@ -172,7 +174,7 @@ class Troubled final : public Transport {
     }
     throw PeerError("the link is cut");
   }
-  std::optional<Message> receive_any(Tag tag, Deadline deadline) override {
+  std::optional<transport::Message> receive_any(transport::Tag tag, Deadline deadline) override {
     auto message = inner_.receive_any(tag, deadline);
     while (message && is_cut(message->from)) message = inner_.receive_any(tag, deadline);
     if (message) note(*message);
@@ -189,13 +191,13 @@ class Troubled final : public Transport {
     return cut_.contains(rank);
   }
 
-  Message note(Message message) {
+  transport::Message note(transport::Message message) {
     const std::lock_guard lock(mutex_);
     ++heard_[message.from];
     return message;
   }
 
-  Transport& inner_;
+  transport::Transport& inner_;
   mutable std::mutex mutex_;  // guards the next two lines
   std::set<Rank> cut_;
   std::map<Rank, int> heard_;
@@ -203,7 +205,7 @@ class Troubled final : public Transport {
 };
 
 std::vector<std::unique_ptr<Troubled>> troubled(
-    const std::vector<std::unique_ptr<Transport>>& transports) {
+    const std::vector<std::unique_ptr<transport::Transport>>& transports) {
   std::vector<std::unique_ptr<Troubled>> all;
   for (const auto& one : transports) all.push_back(std::make_unique<Troubled>(*one));
   return all;
@@ -211,13 +213,13 @@ std::vector<std::unique_ptr<Troubled>> troubled(
 
 TEST(Living, AnAnswerThatOnlySomeGotBeforeWhoLedWasLostReachesAll) {
   for (const std::set<Rank>& reached : {std::set<Rank>{1}, {2}, {1, 3}, {2, 3}, {3}}) {
-    auto inner = make_in_process_group(4);
+    auto inner = transport::make_in_process_group(4);
     auto transports = troubled(inner);
-    const auto errors = run_ranks(4, [&](Rank rank) {
+    const auto errors = transport::run_ranks(4, [&](Rank rank) {
       ElasticCollectives group(*transports[rank], {});
       EXPECT_EQ(sum_of_ones(group), 4);
       if (rank == 0) transports[0]->die_after(reached);
-      const auto all = group.all_gather(bytes_of("rank " + std::to_string(rank)), far());
+      const auto all = group.all_gather(bytes_of("rank " + std::to_string(rank)), transport::far());
       for (Rank other = 0; other < 4; ++other) {
         EXPECT_EQ(text_of(all[other]), "rank " + std::to_string(other));
       }
@@ -226,7 +228,7 @@ TEST(Living, AnAnswerThatOnlySomeGotBeforeWhoLedWasLostReachesAll) {
       std::this_thread::sleep_for(rank * 10ms);
       EXPECT_EQ(sum_of_ones(group), 3);
       EXPECT_EQ(group.leader(), 1);
-      group.barrier(far());
+      group.barrier(transport::far());
     });
     for (const std::string& error : errors) EXPECT_EQ(error, "");
   }
@@ -234,17 +236,17 @@ TEST(Living, AnAnswerThatOnlySomeGotBeforeWhoLedWasLostReachesAll) {
 
 // Two sides of a network that has come apart between them; which ranks go on.
 std::set<Rank> who_goes_on(int size, const std::set<Rank>& side) {
-  auto inner = make_in_process_group(size);
+  auto inner = transport::make_in_process_group(size);
   auto transports = troubled(inner);
   std::vector<int> went_on(static_cast<std::size_t>(size), 0);
-  run_ranks(size, [&](Rank rank) {
+  transport::run_ranks(size, [&](Rank rank) {
     ElasticCollectives group(*transports[rank], {});
-    group.barrier(far());
+    group.barrier(transport::far());
     for (Rank other = 0; other < size; ++other) {
       if (side.contains(rank) != side.contains(other)) transports[rank]->cut(other);
     }
     try {
-      for (int i = 0; i < 3; ++i) group.barrier(far());
+      for (int i = 0; i < 3; ++i) group.barrier(transport::far());
       went_on[rank] = 1;
     } catch (const CutOffError&) {
       transports[rank]->close();
@@ -266,13 +268,13 @@ TEST(Living, OfTwoSidesThatLostEachOtherOneGoesOn) {
 }
 
 TEST(Living, AnAnswerThatNobodyGotDoesNotMakeTheSmallerSideWhole) {
-  auto inner = make_in_process_group(4);
+  auto inner = transport::make_in_process_group(4);
   auto transports = troubled(inner);
   std::vector<int> answers(4, 0);
   std::atomic<bool> is_cut = false;
-  run_ranks(4, [&](Rank rank) {
+  transport::run_ranks(4, [&](Rank rank) {
     ElasticCollectives group(*transports[rank], {});
-    group.barrier(far());
+    group.barrier(transport::far());
     // Rank 0 has heard of rank 1 when it loses all three.
     std::jthread cut;
     if (rank == 0) {
@@ -289,7 +291,7 @@ TEST(Living, AnAnswerThatNobodyGotDoesNotMakeTheSmallerSideWhole) {
       is_cut.wait(false);
     }
     try {
-      for (; answers[rank] < 4; ++answers[rank]) group.barrier(far());
+      for (; answers[rank] < 4; ++answers[rank]) group.barrier(transport::far());
     } catch (const CutOffError&) {
       transports[rank]->close();
     }
@@ -298,16 +300,16 @@ TEST(Living, AnAnswerThatNobodyGotDoesNotMakeTheSmallerSideWhole) {
 }
 
 TEST(Living, WhoLeadsShowsItselfOnlyOnceItIsSure) {
-  auto transports = make_in_process_group(2);
-  const auto errors = run_ranks(2, [&](Rank rank) {
+  auto transports = transport::make_in_process_group(2);
+  const auto errors = transport::run_ranks(2, [&](Rank rank) {
     bool listens = false;
     ElasticOptions options;
     options.leads = [&] { listens = true; };
     options.has_ended = [&](Rank) { return !listens; };  // at the same address
     ElasticCollectives group(*transports[rank], options);
-    group.barrier(far());
+    group.barrier(transport::far());
     if (rank == 0) return transports[0]->close();
-    for (int i = 0; i < 3; ++i) EXPECT_FALSE(group.agree(false, 0, far()).any);
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(group.agree(false, 0, transport::far()).any);
     EXPECT_EQ(group.leader(), 1);
     EXPECT_TRUE(listens);
   });
@@ -316,15 +318,15 @@ TEST(Living, WhoLeadsShowsItselfOnlyOnceItIsSure) {
 
 TEST(Living, WhoAloneHasLostTheOneThatLeadsIsTold) {
   for (const Rank alone : {1, 2, 3}) {
-    auto inner = make_in_process_group(4);
+    auto inner = transport::make_in_process_group(4);
     auto transports = troubled(inner);
-    const auto errors = run_ranks(4, [&](Rank rank) {
+    const auto errors = transport::run_ranks(4, [&](Rank rank) {
       ElasticCollectives group(*transports[rank], {});
-      group.barrier(far());
+      group.barrier(transport::far());
       if (rank == alone) transports[rank]->cut(0);
       if (rank == 0) transports[rank]->cut(alone);
       if (rank == alone) {
-        EXPECT_THROW(group.barrier(far()), CutOffError);
+        EXPECT_THROW(group.barrier(transport::far()), CutOffError);
         return;
       }
       for (int i = 0; i < 20; ++i) {
@@ -338,8 +340,8 @@ TEST(Living, WhoAloneHasLostTheOneThatLeadsIsTold) {
 }
 
 TEST(Living, SaysWhoIsLateAtTheDeadline) {
-  auto transports = make_in_process_group(3);
-  const auto errors = run_ranks(3, [&](Rank rank) {
+  auto transports = transport::make_in_process_group(3);
+  const auto errors = transport::run_ranks(3, [&](Rank rank) {
     ElasticCollectives group(*transports[rank], {});
     if (rank == 2) {
       std::this_thread::sleep_for(600ms);
@@ -353,38 +355,39 @@ TEST(Living, SaysWhoIsLateAtTheDeadline) {
 
 // A process and what it has of the group.
 struct Member {
-  std::unique_ptr<TcpNode> node;
-  std::unique_ptr<TcpTransport> transport;
+  std::unique_ptr<transport::TcpNode> node;
+  std::unique_ptr<transport::TcpTransport> transport;
 };
 
 // Of three processes one ends and comes back, to who leads then.
 void end_and_come_back(Rank lost) {
   const Rank leader = lost == 0 ? 1 : 0;
   const Rank third = 3 - lost - leader;
-  TcpNodeOptions options;
-  options.job = random_job_id();
+  transport::TcpNodeOptions options;
+  options.job = network::random_job_id();
   options.size = 3;
-  TcpLane lane;
+  transport::TcpLane lane;
   lane.returns = true;
   std::vector<Member> members(3);
   for (options.rank = 0; options.rank < 3; ++options.rank) {
-    members[options.rank].node = std::make_unique<TcpNode>(options);
+    members[options.rank].node = std::make_unique<transport::TcpNode>(options);
     lane.members.push_back(options.rank);
     lane.addresses.push_back(members[options.rank].node->address());
   }
-  const Address meeting = lane.addresses[0];
+  const network::Address meeting = lane.addresses[0];
   std::vector<Rank> seen(3, -1);
   std::vector<std::string> heard(3);
   std::string entry;
   const auto go_on_until_it_is_back = [&](Rank rank, ElasticCollectives& group) {
     for (int step = 0; step < 10000; ++step) {
-      const auto agreed = group.agree(false, step, far());
+      const auto agreed = group.agree(false, step, transport::far());
       if (agreed.joined.empty()) {
         std::this_thread::sleep_for(1ms);
         continue;
       }
       EXPECT_EQ(agreed.joined, std::vector<Rank>{lost});
-      if (rank == leader) group.welcome(lost, bytes_of("step " + std::to_string(step)), far());
+      if (rank == leader)
+        group.welcome(lost, bytes_of("step " + std::to_string(step)), transport::far());
       seen[rank] = static_cast<Rank>(agreed.first);
       break;
     }
@@ -392,30 +395,31 @@ void end_and_come_back(Rank lost) {
     EXPECT_EQ(group.leader(), leader);
   };
   const auto come_back = [&] {
-    TcpNodeOptions own = options;
+    transport::TcpNodeOptions own = options;
     own.rank = lost;
-    TcpNode node(own);
-    TcpLane late = lane;
+    transport::TcpNode node(own);
+    transport::TcpLane late = lane;
     late.late = true;
-    const auto transport = node.connect(late, far());
-    EXPECT_EQ(transport->call_anyone(meeting, far()), leader);
+    const auto transport = node.connect(late, transport::far());
+    EXPECT_EQ(transport->call_anyone(meeting, transport::far()), leader);
     std::vector<bool> present;
-    EXPECT_EQ(introduce_to(*transport, leader, "me again", present, far()), "welcome, me again");
+    EXPECT_EQ(introduce_to(*transport, leader, "me again", present, transport::far()),
+              "welcome, me again");
     std::vector<bool> others(3, true);
     others[lost] = false;
     EXPECT_EQ(present, others);
     EXPECT_FALSE(transport->gone(third).empty());
-    EXPECT_TRUE(transport->call(third, lane.addresses[third], far()));
+    EXPECT_TRUE(transport->call(third, lane.addresses[third], transport::far()));
     EXPECT_EQ(transport->gone(third), "");
     ElasticCollectives group(*transport, {}, leader);
-    entry = text_of(group.enter(far()));
+    entry = text_of(group.enter(transport::far()));
     EXPECT_EQ(sum_of_ones(group), 3);
     EXPECT_EQ(group.present(), 3);
     EXPECT_EQ(group.leader(), leader);
   };
-  const auto errors = run_ranks(3, [&](Rank rank) {
+  const auto errors = transport::run_ranks(3, [&](Rank rank) {
     Member& own = members[rank];
-    own.transport = own.node->connect(lane, far());
+    own.transport = own.node->connect(lane, transport::far());
     ElasticOptions elastic;
     elastic.introduce = [](Rank, const std::string& text) { return "welcome, " + text; };
     elastic.joined = [&, rank](Rank, const std::string& text) { heard[rank] = text; };
@@ -440,4 +444,4 @@ TEST(Living, WhoComesBackIsLetInByAllAtOnce) { end_and_come_back(1); }
 TEST(Living, WhoLedComesBackToWhoLeadsNow) { end_and_come_back(0); }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collectives

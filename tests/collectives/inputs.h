@@ -7,7 +7,7 @@
 #include "core/random.h"
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 // Of each rank others, and the same each time.
 inline std::vector<float> input_of(Rank rank, std::size_t numel) {
@@ -17,4 +17,4 @@ inline std::vector<float> input_of(Rank rank, std::size_t numel) {
   return values;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -4,16 +4,16 @@
 
 #include "transport/in_process.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 MeteredGroup::MeteredGroup(int size) {
-  for (auto& member : make_in_process_group(size)) {
-    transports_.push_back(std::make_shared<MeteredTransport>(std::move(member)));
+  for (auto& member : transport::make_in_process_group(size)) {
+    transports_.push_back(std::make_shared<transport::MeteredTransport>(std::move(member)));
   }
 }
 
 MeteredGroup::Count MeteredGroup::of(Rank rank) const {
-  return static_cast<const MeteredTransport&>(*transports_[rank]).traffic();
+  return static_cast<const transport::MeteredTransport&>(*transports_[rank]).traffic();
 }
 
 MeteredGroup::Count MeteredGroup::total() const {
@@ -28,4 +28,4 @@ MeteredGroup::Count MeteredGroup::total() const {
   return sum;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -8,20 +8,23 @@
 #include "transport/metered.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::collectives {
 
 class MeteredGroup {
  public:
-  using Count = TransportTraffic;
+  using Count = transport::TransportTraffic;
 
   explicit MeteredGroup(int size);
 
-  const std::vector<std::shared_ptr<Transport>>& transports() const { return transports_; }
+  const std::vector<std::shared_ptr<transport::Transport>>& transports() const {
+    return transports_;
+  }
   Count of(Rank rank) const;
   Count total() const;
 
  private:
-  std::vector<std::shared_ptr<Transport>> transports_;  // by rank; all are MeteredTransport
+  std::vector<std::shared_ptr<transport::Transport>>
+      transports_;  // by rank; all are MeteredTransport
 };
 
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "launch/mpi_job.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 Deadline far() { return deadline_in(std::chrono::seconds(60)); }
@@ -87,11 +87,11 @@ void report(Rank rank, Clock::time_point start, const std::string& result) {
 }
 
 int run_job(const std::string& name, int workers, int processes_per_host) {
-  JobOptions options;
+  launch::JobOptions options;
   options.workers = workers;
   options.silence = std::chrono::seconds(2);
   const auto start = Clock::now();
-  const auto job = make_mpi_job(options, processes_per_host);
+  const auto job = launch::make_mpi_job(options, processes_per_host);
   std::vector<Membership> members = job->join();
   std::atomic<int> failures = 0;
   std::vector<std::thread> threads;
@@ -148,7 +148,7 @@ int run_link(const std::string& name) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collectives
 
 int main(int, char** arguments) {
   // mpirun asks the others to end when one has died; here they are to say first what they saw.
@@ -158,13 +158,14 @@ int main(int, char** arguments) {
   if (subject == "link") {
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
-    status = cohort::run_link(arguments[2]);
+    status = cohort::collectives::run_link(arguments[2]);
     if (status == 0) MPI_Finalize();
   } else {
-    status = cohort::run_job(arguments[2], std::atoi(arguments[3]), std::atoi(arguments[4]));
+    status = cohort::collectives::run_job(arguments[2], std::atoi(arguments[3]),
+                                          std::atoi(arguments[4]));
   }
   // Time for every process to say what it saw, before mpirun ends the others.
   if (status != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  cohort::end_if_mpi_is_unfinished(status);
+  cohort::launch::end_if_mpi_is_unfinished(status);
   return status;
 }

@@ -9,7 +9,7 @@
 #include "transport/in_process.h"
 #include "transport/rank_threads.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 using namespace std::chrono_literals;
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 template <class Operation>
 void run(MeteredGroup& group, Operation operation) {
   const int size = static_cast<int>(group.transports().size());
-  const auto errors = run_ranks(size, [&](Rank rank) {
+  const auto errors = transport::run_ranks(size, [&](Rank rank) {
     OverTransport own(group.transports()[rank]);
     operation(own);
   });
@@ -45,7 +45,7 @@ TEST_P(OverTransportCost, IsWhatTheHeaderPromisesForALargeSum) {
   MeteredGroup group(GetParam());
   run(group, [&](Collectives& own) {
     std::vector<float> values(kNumel, 1);
-    own.all_reduce(values, far());
+    own.all_reduce(values, transport::far());
   });
   EXPECT_EQ(group.total(), both_ways(2 * ranks_ * (ranks_ - 1), 2 * (ranks_ - 1) * kNumel * 4));
   for (Rank rank = 0; rank < GetParam(); ++rank) {
@@ -59,7 +59,7 @@ TEST_P(OverTransportCost, IsWhatTheHeaderPromisesForASmallSum) {
   MeteredGroup group(GetParam());
   run(group, [&](Collectives& own) {
     std::vector<float> values(OverTransport::kRingBytes / sizeof(float) - 1, 1);
-    own.all_reduce(values, far());
+    own.all_reduce(values, transport::far());
   });
   EXPECT_EQ(group.total(),
             both_ways(2 * (ranks_ - 1), 2 * (ranks_ - 1) * (OverTransport::kRingBytes - 4)));
@@ -67,18 +67,18 @@ TEST_P(OverTransportCost, IsWhatTheHeaderPromisesForASmallSum) {
 
 TEST_P(OverTransportCost, IsWhatTheHeaderPromisesForTheOthers) {
   MeteredGroup gathering(GetParam());
-  run(gathering, [&](Collectives& own) { own.all_gather(Bytes(1000), far()); });
+  run(gathering, [&](Collectives& own) { own.all_gather(Bytes(1000), transport::far()); });
   EXPECT_EQ(gathering.total(), both_ways(ranks_ * (ranks_ - 1), ranks_ * (ranks_ - 1) * 1000));
 
   MeteredGroup broadcasting(GetParam());
   run(broadcasting, [&](Collectives& own) {
     Bytes bytes(1000);
-    own.broadcast(bytes, own.size() - 1, far());
+    own.broadcast(bytes, own.size() - 1, transport::far());
   });
   EXPECT_EQ(broadcasting.total(), both_ways(ranks_ - 1, (ranks_ - 1) * 1000));
 
   MeteredGroup barrier(GetParam());
-  run(barrier, [&](Collectives& own) { own.barrier(far()); });
+  run(barrier, [&](Collectives& own) { own.barrier(transport::far()); });
   EXPECT_EQ(barrier.total(), both_ways(ranks_ * log2_up(ranks_), 0));
 }
 
@@ -90,7 +90,7 @@ TEST(OverTransport, SumsSmallVectorsInTheOrderOfRanks) {
   MeteredGroup group(3);
   run(group, [&](Collectives& own) {
     std::vector<float> values{inputs[own.rank()]};
-    own.all_reduce(values, far());
+    own.all_reduce(values, transport::far());
     EXPECT_EQ(values[0], 0.0F);
   });
 }
@@ -99,10 +99,11 @@ TEST(OverTransport, NeverGivesWrongAnswersWhenMessagesAreLost) {
   int finished = 0;
   int failed = 0;
   for (Seed seed = 0; seed < 20; ++seed) {
-    auto transports = make_in_process_group(4);
-    const auto errors = run_ranks(4, [&](Rank rank) {
-      const FaultPlan plan{.seed = seed, .drop_probability = 0.01};
-      OverTransport own(std::make_shared<FaultyTransport>(std::move(transports[rank]), plan));
+    auto transports = transport::make_in_process_group(4);
+    const auto errors = transport::run_ranks(4, [&](Rank rank) {
+      const transport::FaultPlan plan{.seed = seed, .drop_probability = 0.01};
+      OverTransport own(
+          std::make_shared<transport::FaultyTransport>(std::move(transports[rank]), plan));
       for (int round = 0; round < 3; ++round) {
         std::vector<float> values(6000, static_cast<float>(1 << (4 * round + rank)));
         own.all_reduce(values, deadline_in(100ms));
@@ -120,4 +121,4 @@ TEST(OverTransport, NeverGivesWrongAnswersWhenMessagesAreLost) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collectives

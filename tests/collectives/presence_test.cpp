@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 using namespace std::chrono_literals;
@@ -58,4 +58,4 @@ TEST(Presence, IsLateAtTheDeadline) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collectives

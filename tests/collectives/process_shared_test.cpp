@@ -21,7 +21,7 @@
 #include "core/random.h"
 #include "transport/rank_threads.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 using namespace std::chrono_literals;
@@ -87,7 +87,7 @@ class Processes {
       const auto shared =
           rank == 0 ? ProcessShared::create(group, 0) : ProcessShared::open(name_, group, rank);
       if (rank == 0) say(out, shared->name());
-      shared->wait_for_all(far());
+      shared->wait_for_all(transport::far());
       result = body(*shared, rank);
     } catch (const std::exception& error) {
       result = error.what();
@@ -120,11 +120,11 @@ TEST(ProcessShared, SumsToTheBitsThatThreadsGet) {
   for (const int size : {2, 3, 4}) {
     std::string expected;
     const auto threads = make_shared_memory_group(size);
-    run_ranks(size, [&](Rank rank) {
+    transport::run_ranks(size, [&](Rank rank) {
       std::string own;
       for (const std::size_t numel : kLengths) {
         auto values = input_of(rank, numel);
-        threads[rank]->all_reduce(values, far());
+        threads[rank]->all_reduce(values, transport::far());
         own += digest(values) + " ";
       }
       if (rank == 0) expected = own;
@@ -134,7 +134,7 @@ TEST(ProcessShared, SumsToTheBitsThatThreadsGet) {
       std::string own;
       for (const std::size_t numel : kLengths) {
         auto values = input_of(rank, numel);
-        channel->all_reduce(values, far());
+        channel->all_reduce(values, transport::far());
         own += digest(values) + " ";
       }
       return own;
@@ -151,7 +151,7 @@ TEST(ProcessShared, SumsLongVectorsToTheSameBitsEachTime) {
     std::string first;
     for (int round = 0; round < 8; ++round) {
       auto values = input_of(rank, 1500001);
-      channel->all_reduce(values, far());
+      channel->all_reduce(values, transport::far());
       const std::string own = digest(values);
       if (first.empty()) first = own;
       if (own != first) return "round " + std::to_string(round) + " differs";
@@ -176,7 +176,7 @@ TEST(ProcessShared, SaysWhoWasKilledInTheMiddleOfALongSum) {
           std::raise(SIGKILL);
         });
       }
-      channel->all_reduce(values, far());
+      channel->all_reduce(values, transport::far());
       if (end.joinable()) end.join();
     }
   });
@@ -207,14 +207,14 @@ TEST(AutoTuner, KeepsToTheQuickerAndTriesTheOtherAgain) {
 TEST(ProcessShared, SaysWhoWasKilledAndWhatItWasDoing) {
   const Processes processes(group_of(3), [&](ProcessShared& shared, Rank rank) -> std::string {
     const auto channel = shared.channel(1);
-    channel->barrier(far());
+    channel->barrier(transport::far());
     if (rank == 1) {
       shared.activity(1, 0)->set(17, Phase::kComputing);
       std::raise(SIGKILL);
     }
     const auto start = Clock::now();
     try {
-      channel->barrier(far());
+      channel->barrier(transport::far());
     } catch (const PeerError& error) {
       const double waited = seconds_between(start, Clock::now());
       return (waited < 1.5 ? "" : "late: ") + std::string(error.what());
@@ -233,11 +233,11 @@ TEST(ProcessShared, GivesUpAProcessThatIsStoppedButNotOneThatGoesOnInTime) {
       shared.activity(1, 0)->set(4, Phase::kLoading);
       std::raise(SIGSTOP);  // until the test lets it go on
     }
-    channel->barrier(far());
+    channel->barrier(transport::far());
     if (rank == 1) std::raise(SIGSTOP);
     std::string text = "no error";
     try {
-      channel->barrier(far());
+      channel->barrier(transport::far());
     } catch (const PeerError& error) {
       text = error.what();
     }
@@ -251,7 +251,7 @@ TEST(ProcessShared, GivesUpAProcessThatIsStoppedButNotOneThatGoesOnInTime) {
                 MatchesRegex("rank 1 \\(process [0-9]+\\) has not answered for 1\\.[0-9] s; it was "
                              "at step 4, loading data \\(stopped or swapped out\\?\\)"));
   }
-  EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(4.0));
+  EXPECT_LT(seconds_between(start, Clock::now()), patiently(4.0));
   processes.signal(1, SIGCONT);
   EXPECT_THAT(processes.read_line(1), HasSubstr("rank 1"));
 }
@@ -259,12 +259,12 @@ TEST(ProcessShared, GivesUpAProcessThatIsStoppedButNotOneThatGoesOnInTime) {
 TEST(ProcessShared, TellsWhyAProcessLeft) {
   const Processes processes(group_of(2), [&](ProcessShared& shared, Rank rank) -> std::string {
     const auto channel = shared.channel(0);
-    channel->barrier(far());
+    channel->barrier(transport::far());
     if (rank == 1) {
       channel->leave("RunError: loss is not a number");
       return "left";
     }
-    channel->barrier(far());
+    channel->barrier(transport::far());
     return "no error";
   });
   EXPECT_EQ(processes.read_line(0), "rank 1 left: RunError: loss is not a number");
@@ -275,7 +275,7 @@ TEST(ProcessShared, FinishesWhatIsCompleteWhenAProcessEnds) {
     const Processes processes(group_of(3), [&](ProcessShared& shared, Rank) -> std::string {
       const auto channel = shared.channel(0);
       std::vector<float> values(200000, 1.0F);
-      channel->all_reduce(values, far());
+      channel->all_reduce(values, transport::far());
       return values.back() == 3.0F ? "ok" : "wrong";
     });
     for (const Rank rank : {0, 1, 2}) EXPECT_EQ(processes.read_line(rank), "ok");
@@ -289,17 +289,17 @@ TEST(ProcessShared, KeepsChannelsApart) {
       const auto gradients = shared.channel(1);
       std::vector<float> large(300000, 1.0F);
       std::thread exchange([&] {
-        for (int i = 0; i < 20; ++i) gradients->all_reduce(large, far());
+        for (int i = 0; i < 20; ++i) gradients->all_reduce(large, transport::far());
       });
       for (int i = 0; i < 500; ++i) {
         std::vector<float> small(3, static_cast<float>(rank));
-        control->all_reduce(small, far());
+        control->all_reduce(small, transport::far());
         if (small[2] != 1.0F) return "wrong";
       }
       exchange.join();
       if (large[7] != 1048576.0F) return "wrong sum";
     }
-    control->barrier(far());  // the other channel's end is not this one's
+    control->barrier(transport::far());  // the other channel's end is not this one's
     return "ok";
   });
   for (const Rank rank : {0, 1}) EXPECT_EQ(processes.read_line(rank), "ok");
@@ -309,7 +309,7 @@ TEST(ProcessShared, SurvivesDamageToTheSharedMemory) {
   for (Seed seed = 0; seed < 10; ++seed) {
     const Processes processes(group_of(3), [&](ProcessShared& shared, Rank rank) -> std::string {
       const auto channel = shared.channel(0);
-      channel->barrier(far());
+      channel->barrier(transport::far());
       shared.activity(rank, 0)->set(1, Phase::kComputing);
       if (rank == 2) {
         // The activities end the board; channel 0 begins at the next page.
@@ -342,4 +342,4 @@ TEST(SharedMapping, RefusesWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collectives

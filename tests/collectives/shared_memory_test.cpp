@@ -5,7 +5,7 @@
 
 #include "transport/rank_threads.h"
 
-namespace cohort {
+namespace cohort::collectives {
 namespace {
 
 using namespace std::chrono_literals;
@@ -17,7 +17,7 @@ TEST(SharedMemory, SaysWhatTheMissingRankWasDoing) {
   for (int rank = 0; rank < 3; ++rank) names.activities.push_back(std::make_shared<Activity>());
   names.activities[1]->set(17, Phase::kLoading);
   const auto group = make_shared_memory_group(3, names);
-  const auto errors = run_ranks(3, [&](Rank rank) {
+  const auto errors = transport::run_ranks(3, [&](Rank rank) {
     std::vector<float> values(10);
     if (rank != 1) group[rank]->all_reduce(values, deadline_in(100ms));
   });
@@ -32,8 +32,8 @@ TEST(SharedMemory, CallsMembersByTheirRanksInTheLargerGroup) {
   MemberNames names;
   names.ranks = {4, 5};
   const auto group = make_shared_memory_group(2, names);
-  const auto errors = run_ranks(2, [&](Rank rank) {
-    if (rank == 0) group[0]->barrier(far());
+  const auto errors = transport::run_ranks(2, [&](Rank rank) {
+    if (rank == 0) group[0]->barrier(transport::far());
     if (rank == 1) group[1]->leave("out of memory");
   });
   EXPECT_EQ(errors[0], "rank 5 left: out of memory");
@@ -44,13 +44,13 @@ TEST(SharedMemory, SumsInTheOrderOfRanksWhateverTheLength) {
   const float inputs[] = {1e8F, 1.0F, -1e8F};
   for (const std::size_t numel : {std::size_t{1}, std::size_t{4097}, std::size_t{100000}}) {
     const auto group = make_shared_memory_group(3);
-    run_ranks(3, [&](Rank rank) {
+    transport::run_ranks(3, [&](Rank rank) {
       std::vector<float> values(numel, inputs[rank]);
-      group[rank]->all_reduce(values, far());
+      group[rank]->all_reduce(values, transport::far());
       EXPECT_EQ(values, std::vector<float>(numel, 0.0F));
     });
   }
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collectives

@@ -11,7 +11,7 @@
 #include "compressors/variants.h"
 #include "compressors/vectors.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 constexpr MessageKey kKey{3, 17, 2};
@@ -283,4 +283,4 @@ TEST(CompressorRegistry, RefusesOptionsOutOfRangeWithTheNearestValidOnes) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -11,7 +11,7 @@
 #include "compressors/vectors.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 struct Format {
@@ -112,4 +112,4 @@ TEST(Fp16, KeepsEveryFiniteHalfAndRefusesTheOthers) { expect_all_patterns<Fp16>(
 TEST(Bf16, KeepsEveryFiniteNumberAndRefusesTheOthers) { expect_all_patterns<Bf16>(0x7f80); }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compressors

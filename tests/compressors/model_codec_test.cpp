@@ -8,7 +8,7 @@
 #include "compressors/vectors.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 // The tensors of ResNet-20 with projections in its shortcuts, in the model's order.
@@ -126,4 +126,4 @@ TEST(ModelCodec, SendsResnet20InThePromisedBytes) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compressors

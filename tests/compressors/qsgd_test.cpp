@@ -10,7 +10,7 @@
 #include "compressors/vectors.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 float norm_on(const Bytes& wire) {
@@ -186,4 +186,4 @@ TEST(Qsgd, RefusesImpossibleNormsWidthsAndStrayBits) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compressors

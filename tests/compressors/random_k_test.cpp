@@ -7,7 +7,7 @@
 
 #include "compressors/vectors.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 TEST(RandomK, DrawsAscendingDistinctElements) {
@@ -83,4 +83,4 @@ TEST(RandomK, SendsValuesAsTheyAreOrScaledToTheRightExpectation) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compressors

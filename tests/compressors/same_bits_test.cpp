@@ -8,7 +8,7 @@
 #include "compressors/variants.h"
 #include "core/random.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 std::uint64_t digest(std::uint64_t state, std::span<const std::byte> bytes) {
@@ -55,4 +55,4 @@ TEST(SameBits, OfEveryCompressorOnEveryMachine) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compressors

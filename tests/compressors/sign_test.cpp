@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 TEST(Sign, WritesTheBytesItsHeaderDescribes) {
@@ -97,4 +97,4 @@ TEST(Sign, EncodesMillionsOfElementsInMilliseconds) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compressors

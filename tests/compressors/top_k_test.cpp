@@ -13,7 +13,7 @@
 #include "compressors/vectors.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 // By sorting everything.
@@ -146,4 +146,4 @@ TEST(GapCode, RefusesIndicesBeyondTheEndAndEndlessZeros) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -9,7 +9,7 @@
 #include "compressors/model_codec.h"
 #include "compressors/registry.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 struct Variant {
   std::string label;
@@ -62,4 +62,4 @@ inline std::vector<Range> tensors_of(const std::vector<std::int64_t>& sizes) {
   return tensors;
 }
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -7,7 +7,7 @@
 
 #include "core/random.h"
 
-namespace cohort {
+namespace cohort::compressors {
 
 struct NamedVector {
   std::string name;
@@ -56,4 +56,4 @@ inline double squared_distance(const std::vector<float>& a, const std::vector<fl
   return sum;
 }
 
-}  // namespace cohort
+}  // namespace cohort::compressors

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::compressors {
 namespace {
 
 using testing::ElementsAre;
@@ -69,4 +69,4 @@ TEST(Votes, RefuseBytesThatNobodyPacks) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compressors

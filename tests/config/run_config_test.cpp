@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::config {
 namespace {
 
 using testing::HasSubstr;
@@ -71,4 +71,4 @@ TEST(RunConfig, RefusesFlagsThatAreNotNumbersOrOutOfRange) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::config

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-namespace cohort::test {
+namespace cohort {
 
 inline double patience() {
   const char* set = std::getenv("COHORT_TEST_PATIENCE");
@@ -17,4 +17,4 @@ auto patiently(Time limit) {
   return limit * patience();
 }
 
-}  // namespace cohort::test
+}  // namespace cohort

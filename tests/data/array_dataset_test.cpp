@@ -4,7 +4,7 @@
 
 #include "data/support.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 ImageArray counting_images(std::int64_t channels, std::int64_t side, int count) {
@@ -106,4 +106,4 @@ TEST(ArrayDataset, ResizingKeepsFlatImagesFlatAndRampsStraight) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "data/support.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -69,4 +69,4 @@ TEST(Cifar, HasTenAndAHundredClassNames) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

@@ -6,7 +6,7 @@
 #include "core/random.h"
 #include "data/support.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -132,4 +132,4 @@ TEST(Idx, AMissingFileAndAFolderAreNamed) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

@@ -7,7 +7,7 @@
 #include <png.h>
 #endif
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -128,4 +128,4 @@ TEST(ImageCodec, AFlippedBitInPngPixelsIsNoticed) {
 #endif
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

@@ -4,7 +4,7 @@
 #include "data/registry.h"
 #include "data/support.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 using ::testing::AllOf;
@@ -172,4 +172,4 @@ TEST(ImageFolder, EveryAugmentationKeepsAFlatPictureFlat) {
 #endif
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

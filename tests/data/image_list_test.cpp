@@ -4,7 +4,7 @@
 #include "data/registry.h"
 #include "data/support.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -78,4 +78,4 @@ TEST(ImageList, ReadsItsPictures) {
 #endif
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

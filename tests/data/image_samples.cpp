@@ -13,9 +13,9 @@
 int main(int count, char** arguments) try {
   if (count != 3) return 2;
   const std::int64_t side = std::atoi(arguments[2]);
-  const cohort::ImageFolder data(
-      cohort::list_images(arguments[1]),
-      {side, cohort::ImageAugmentation::kNone, cohort::Normalization::none(3)});
+  const cohort::data::ImageFolder data(
+      cohort::data::list_images(arguments[1]),
+      {side, cohort::data::ImageAugmentation::kNone, cohort::data::Normalization::none(3)});
   std::vector<float> sample(static_cast<std::size_t>(data.shape().numel()));
   for (std::int64_t i = 0; i < data.size(); ++i) {
     data.read(i, 0, sample);

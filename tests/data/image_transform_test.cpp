@@ -4,7 +4,7 @@
 
 #include "data/support.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 Image patterned(int width, int height) {
@@ -120,4 +120,4 @@ TEST(ImageTransform, NormalisingTurnsPixelsIntoPlanes) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

@@ -9,7 +9,7 @@
 #include "data/support.h"
 #include "data/synthetic.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -181,4 +181,4 @@ TEST(Loader, SenselessOptionsAreRefused) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "data/support.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -103,4 +103,4 @@ TEST(Partition, SenselessRequestsAreRefused) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

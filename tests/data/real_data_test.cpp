@@ -5,7 +5,7 @@
 #include "data/support.h"
 #include "data/survey.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -73,4 +73,4 @@ TEST(RealData, PhotographsDecode) {
 #endif
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

@@ -4,7 +4,7 @@
 #include "data/locate.h"
 #include "data/support.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -206,4 +206,4 @@ TEST(DataRegistry, SyntheticDataNeedNoFolder) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

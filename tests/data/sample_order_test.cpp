@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "data/support.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 SampleOrderOptions options_of(std::int64_t samples, std::int64_t batch, Rank rank, int workers) {
@@ -256,4 +256,4 @@ TEST(SampleOrder, SenselessNumbersAreRefused) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

@@ -13,7 +13,7 @@
 #include <jpeglib.h>
 #endif
 
-namespace cohort::test {
+namespace cohort::data::test {
 
 namespace fs = std::filesystem;
 
@@ -23,7 +23,7 @@ TemporaryFolder::TemporaryFolder() {
   path_ = pattern;
 }
 
-TemporaryFolder::~TemporaryFolder() { remove_tree(path_); }
+TemporaryFolder::~TemporaryFolder() { storage::remove_tree(path_); }
 
 fs::path TemporaryFolder::write(const std::string& name, const ByteVector& bytes) const {
   const fs::path file = path_ / name;
@@ -145,4 +145,4 @@ std::vector<float> read_sample(const Dataset& data, std::int64_t index,
   return sample;
 }
 
-}  // namespace cohort::test
+}  // namespace cohort::data::test

@@ -11,7 +11,7 @@
 
 #include "data/dataset.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 
 using ByteVector = std::vector<std::uint8_t>;
 
@@ -58,4 +58,4 @@ std::string message_of(Action action) {
 std::vector<float> read_sample(const Dataset& data, std::int64_t index,
                                std::uint64_t augmentation = 0);
 
-}  // namespace cohort::test
+}  // namespace cohort::data::test

@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "data/support.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -77,4 +77,4 @@ TEST(Survey, VerifyingAnImageFolderDecodesEveryPictureAndNamesTheBad) {
 #endif
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "data/support.h"
 
-namespace cohort::test {
+namespace cohort::data::test {
 namespace {
 
 TEST(Synthetic, IsAPureFunctionOfSeedSplitAndIndex) {
@@ -71,4 +71,4 @@ TEST(Synthetic, SenselessShapesAreRefused) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::data::test

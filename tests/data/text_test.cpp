@@ -12,7 +12,7 @@
 #include "data/support.h"
 #include "data/survey.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 using testing::ElementsAre;
@@ -192,4 +192,4 @@ TEST_F(TextFolder, IsSurveyedByItsWords) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::data

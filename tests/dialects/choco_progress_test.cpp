@@ -9,7 +9,7 @@
 
 #include "dialects/memory.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 using testing::HasSubstr;
@@ -23,7 +23,7 @@ struct Printed {
   std::map<std::string, std::string> files;
   double now = 0;
 
-  std::unique_ptr<Progress> progress(ChocoProgressOptions options) {
+  std::unique_ptr<engine::Progress> progress(ChocoProgressOptions options) {
     options.now = [this] { return now; };
     options.wall_time = [] { return std::string(kTime); };
     options.save = [this](const std::string& name, const std::string& content) {
@@ -33,8 +33,8 @@ struct Printed {
   }
 };
 
-StepRecord record_of(Rank rank, Step step) {
-  StepRecord record;
+metrics::StepRecord record_of(Rank rank, Step step) {
+  metrics::StepRecord record;
   record.rank = rank;
   record.step = step;
   record.epoch = 0.5;
@@ -50,8 +50,8 @@ StepRecord record_of(Rank rank, Step step) {
   return record;
 }
 
-EvaluationRecord test_of(const std::string& split, Rank rank, Step step, double top1) {
-  EvaluationRecord record;
+metrics::EvaluationRecord test_of(const std::string& split, Rank rank, Step step, double top1) {
+  metrics::EvaluationRecord record;
   record.rank = rank;
   record.step = step;
   record.epoch = static_cast<double>(step) / 10;
@@ -156,7 +156,7 @@ TEST(ChocoProgress, LogsRecordsAndTheDistanceToTheAverage) {
   const auto progress = printed.progress({.averages = true});
   progress->begin({}, 0);
   progress->recorded(record_of(0, 10));
-  EvaluationRecord average = test_of("test", 0, 10, 0.5);
+  metrics::EvaluationRecord average = test_of("test", 0, 10, 0.5);
   average.consensus_distance = 2.5;
   progress->evaluated(average);
   progress->end();
@@ -185,10 +185,10 @@ TEST(ChocoProgress, BeginsAnotherLogAfterAThousandRecords) {
 TEST(ChocoProgress, JudgesTextByItsPerplexityTheLowestIsBest) {
   Printed printed;
   const auto progress = printed.progress({});
-  ProgressPlan plan;
+  engine::ProgressPlan plan;
   plan.text = true;
   progress->begin(plan, 0);
-  EvaluationRecord test = test_of("test", 0, 10, 0.5);
+  metrics::EvaluationRecord test = test_of("test", 0, 10, 0.5);
   test.loss = 0;
   progress->evaluated(test);
   progress->step(11);
@@ -206,7 +206,7 @@ TEST(ChocoProgress, WritesWhatIsNoNumberAsPythonDoes) {
   Printed printed;
   const auto progress = printed.progress({});
   progress->begin({}, 0);
-  StepRecord record = record_of(0, 1);
+  metrics::StepRecord record = record_of(0, 1);
   record.loss = std::numeric_limits<double>::quiet_NaN();
   progress->recorded(record);
   progress->note("careful");
@@ -217,4 +217,4 @@ TEST(ChocoProgress, WritesWhatIsNoNumberAsPythonDoes) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

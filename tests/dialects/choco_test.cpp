@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 using testing::Contains;
@@ -45,7 +45,7 @@ ChocoTranslation translated(const std::string& line,
   return translate(ChocoFlags(parsed(line)), where);
 }
 
-RunConfig config_of(const std::string& line) { return translated(line).config; }
+config::RunConfig config_of(const std::string& line) { return translated(line).config; }
 
 std::string choco_refusal(const std::string& line, const std::string& like = "auto") {
   try {
@@ -74,7 +74,7 @@ constexpr const char* kGuide =
 
 TEST(ChocoGuide, IsTranslatedAsWritten) {
   const ChocoTranslation job = translated(kGuide);
-  const RunConfig& config = job.config;
+  const config::RunConfig& config = job.config;
   EXPECT_EQ(job.revision, ChocoRevision::kEarly);
   EXPECT_EQ(config.model, "resnet20");
   EXPECT_EQ(config.data, "cifar-10");
@@ -103,7 +103,7 @@ TEST(ChocoGuide, IsTranslatedAsWritten) {
 }
 
 TEST(ChocoGuide, ClimbsTo3Point2InFiveEpochsAndFallsAt150And225) {
-  const RunConfig config = config_of(kGuide);
+  const config::RunConfig config = config_of(kGuide);
   EXPECT_DOUBLE_EQ(choco_peak_rate(config, 3), 3.2);
   EXPECT_EQ(config.warmup_from, 0.1);
   EXPECT_EQ(config.warmup_epochs, 5);
@@ -145,7 +145,7 @@ TEST(ChocoRate, IsScaledByTheGraphInTheLateProgram) {
       "--optimizer parallel_choco_v --graph_topology ring --n_mpi_process 16 --batch_size 128 "
       "--base_batch_size 64 --lr 0.1 --lr_scaleup True --lr_warmup True "
       "--lr_schedule_scheme custom_multistep --lr_change_epochs 150,225 ";
-  const RunConfig config = config_of(late);
+  const config::RunConfig config = config_of(late);
   EXPECT_NEAR(choco_peak_rate(config, 3), 0.6, 1e-15);
   EXPECT_EQ(config.lr_scale_by, "graph");
   EXPECT_EQ(config.warmup_from, 0.1);
@@ -159,14 +159,15 @@ TEST(ChocoRate, IsScaledByTheGraphInTheLateProgram) {
 }
 
 TEST(ChocoRate, OfAllWithAllCountsAllWorkers) {
-  const RunConfig config = config_of("--n_mpi_process 8 --batch_size 32 --lr 0.1 --lr_scaleup y");
+  const config::RunConfig config =
+      config_of("--n_mpi_process 8 --batch_size 32 --lr 0.1 --lr_scaleup y");
   EXPECT_EQ(config.method, "all-reduce");
   EXPECT_EQ(config.lr_scale_by, "world");
   EXPECT_DOUBLE_EQ(choco_peak_rate(config, 8), 0.8);
 }
 
 TEST(ChocoRate, WithoutScalingIsThatOfTheOwnBatch) {
-  const RunConfig config = config_of("--batch_size 128 --base_batch_size 64 --lr 0.1");
+  const config::RunConfig config = config_of("--batch_size 128 --base_batch_size 64 --lr 0.1");
   EXPECT_EQ(config.lr_scaling, "none");
   EXPECT_DOUBLE_EQ(config.lr, 0.2);
   EXPECT_DOUBLE_EQ(config_of("--batch_size 128 --lr 0.1").lr, 0.1);
@@ -180,13 +181,13 @@ TEST(ChocoRate, OfTheEarlyProgramWarmsUpAsLongAsItIsScaled) {
   EXPECT_EQ(config_of(early + "--n_mpi_process 16").warmup_epochs, 16);
   EXPECT_EQ(config_of(early + "--n_mpi_process 200").warmup_epochs, 150);
   EXPECT_EQ(config_of(early + "--n_mpi_process 16 --lr_scaleup_init_lr 0.05").warmup_from, 0.05);
-  const RunConfig exponential = config_of("--lr_scheduler ExponentialLR --lr_decay 0.97");
+  const config::RunConfig exponential = config_of("--lr_scheduler ExponentialLR --lr_decay 0.97");
   EXPECT_EQ(exponential.schedule, "exponential");
   EXPECT_EQ(exponential.lr_gamma, 0.97);
 }
 
 TEST(ChocoRate, FollowsStrictFields) {
-  const RunConfig config = config_of(
+  const config::RunConfig config = config_of(
       "--lr_schedule_scheme strict --lr_change_epochs 10,20 --lr_fields 0.1,0.5/0.5,0/1,1 "
       "--lr_scale_indicators 0,1,2 --lr_gamma 1 --lr_mu 2 --lr_alpha 3 --num_epochs 30");
   EXPECT_EQ(config.schedule, "fields");
@@ -199,10 +200,11 @@ TEST(ChocoRate, FollowsStrictFields) {
 }
 
 TEST(ChocoRate, FollowsOneCycleAndConvexDecay) {
-  const RunConfig cycle = config_of("--lr_schedule_scheme custom_one_cycle --num_epochs 60");
+  const config::RunConfig cycle =
+      config_of("--lr_schedule_scheme custom_one_cycle --num_epochs 60");
   EXPECT_THAT(cycle.lr_values, ElementsAre(0.15, 3, 3, 0.15, 0.15, 0.0015));
   EXPECT_THAT(cycle.lr_milestones, ElementsAre(23, 46, 60));
-  const RunConfig convex =
+  const config::RunConfig convex =
       config_of("--lr_schedule_scheme custom_convex_decay --lr_gamma 4 --lr_mu 2 --lr_alpha 10");
   EXPECT_EQ(convex.schedule, "convex");
   EXPECT_DOUBLE_EQ(convex.lr, 0.2);
@@ -236,7 +238,7 @@ TEST(ChocoMethod, FollowsFromOptimizerAndTopology) {
                                                      {"parallel_choco_v", "choco"},
                                                      {"deep_squeeze", "deep-squeeze"}};
   for (const auto& [optimizer, method] : gossip) {
-    const RunConfig config = config_of(ring + optimizer);
+    const config::RunConfig config = config_of(ring + optimizer);
     EXPECT_EQ(config.method, method);
     EXPECT_EQ(config.topology, "ring");
     EXPECT_TRUE(config.eval_workers);
@@ -254,7 +256,7 @@ TEST(ChocoMethod, FollowsFromOptimizerAndTopology) {
   EXPECT_EQ(config_of("").method, "local");
   for (const char* optimizer : {"ef_sign_sgd", "sign_sgd"}) {
     const ChocoTranslation all = translated(ring + optimizer);
-    EXPECT_EQ(all.config.topology, RunConfig{}.topology) << optimizer;
+    EXPECT_EQ(all.config.topology, config::RunConfig{}.topology) << optimizer;
     EXPECT_THAT(join(all.notes, "\n"), HasSubstr("all workers exchange with all")) << optimizer;
   }
   EXPECT_THAT(choco_refusal("--optimizer sgdd"), HasSubstr("did you mean 'sgd'"));
@@ -266,7 +268,7 @@ TEST(ChocoMethod, FollowsFromOptimizerAndTopology) {
 }
 
 TEST(ChocoMethod, KeepsTheDefaultsOfTheOriginal) {
-  const RunConfig config = config_of("--optimizer parallel_choco --n_mpi_process 4");
+  const config::RunConfig config = config_of("--optimizer parallel_choco --n_mpi_process 4");
   EXPECT_EQ(config.consensus_stepsize, "0.9");
   EXPECT_EQ(config.estimates_start, "model");  // unlike there
   EXPECT_EQ(config_of("--optimizer parallel_choco --estimates_start zero").estimates_start, "zero");
@@ -281,7 +283,7 @@ TEST(ChocoMethod, KeepsTheDefaultsOfTheOriginal) {
 
 TEST(ChocoCompression, IsThatOfTheOperation) {
   const std::string choco = "--optimizer parallel_choco --n_mpi_process 4 --comm_op ";
-  RunConfig config = config_of(choco + "compress_top_k --compress_ratio 0.99");
+  config::RunConfig config = config_of(choco + "compress_top_k --compress_ratio 0.99");
   EXPECT_EQ(config.compressor, "top-k");
   EXPECT_EQ(config.compress_ratio, 0.99);
   config = config_of(choco + "compress_random_k --compress_ratio 0.9");
@@ -322,14 +324,14 @@ TEST(ChocoCompression, IsThatOfTheOperation) {
 TEST(ChocoCompression, OfDgcWarmsUpAndClipsTensors) {
   const std::string dgc =
       "--optimizer dgc --n_mpi_process 4 --comm_op compress_top_k --compress_ratio 0.999 ";
-  RunConfig config = config_of(dgc);
-  EXPECT_EQ(config.own, (SettingValues{{"mask-momentum", false}}));
+  config::RunConfig config = config_of(dgc);
+  EXPECT_EQ(config.own, (config::SettingValues{{"mask-momentum", false}}));
   config = config_of(dgc +
                      "--mask_momentum t --compress_warmup_epochs 4 --clip_grad 1 "
                      "--clip_grad_val 0.4 --compress_warmup_values 0.5,0.75");
-  EXPECT_EQ(config.own, (SettingValues{{"compress-warmup-epochs", 4.0},
-                                       {"compress-warmup-values", std::vector{0.5, 0.75}},
-                                       {"clip-tensor", 0.4}}));
+  EXPECT_EQ(config.own, (config::SettingValues{{"compress-warmup-epochs", 4.0},
+                                               {"compress-warmup-values", std::vector{0.5, 0.75}},
+                                               {"clip-tensor", 0.4}}));
   EXPECT_EQ(config.clip_norm, 0);
   EXPECT_EQ(config_of("--clip_grad True --clip_grad_val 2").clip_norm, 2);
   EXPECT_THAT(choco_refusal("--clip_grad True"), HasSubstr("--clip_grad_val"));
@@ -350,7 +352,8 @@ TEST(ChocoData, KnowsTheOriginalsNamesAndOurs) {
 }
 
 TEST(ChocoModel, HasDepthAndWidthInItsName) {
-  RunConfig config = config_of("--arch densenet40 --densenet_growth_rate 24 --drop_rate 0.2");
+  config::RunConfig config =
+      config_of("--arch densenet40 --densenet_growth_rate 24 --drop_rate 0.2");
   EXPECT_EQ(config.model, "densenet");
   EXPECT_EQ(config.depth, 40);
   EXPECT_EQ(config.growth, 24);
@@ -391,7 +394,7 @@ TEST(ChocoModel, OfLanguageHasItsOwnSettings) {
 }
 
 TEST(ChocoLength, IsOfEpochsOrOfIterationsOfAll) {
-  const RunConfig config =
+  const config::RunConfig config =
       config_of("--stop_criteria iteration --num_iterations 32001 --n_mpi_process 16");
   EXPECT_EQ(config.iterations, 2000);
   EXPECT_EQ(config_of("--num_epochs 3").iterations, 0);
@@ -445,9 +448,9 @@ TEST(ChocoFlagsTable, RefusesWhatIsNotHereAndSaysWhy) {
 
 TEST(ChocoFlagsTable, DoesWhatDidNothing) {
   EXPECT_EQ(config_of("--local_step 4 --n_mpi_process 2").own,
-            (SettingValues{{"average-every", std::int64_t{4}}}));
+            (config::SettingValues{{"average-every", std::int64_t{4}}}));
   EXPECT_EQ(config_of("--eval_freq 5").eval_every, 5);
-  const RunConfig adam = config_of("--optimizer adam --adam_beta_1 0.8 --adam_eps 1e-6");
+  const config::RunConfig adam = config_of("--optimizer adam --adam_beta_1 0.8 --adam_eps 1e-6");
   EXPECT_EQ(adam.optimizer, "adam");
   EXPECT_EQ(adam.beta1, 0.8);
   EXPECT_EQ(adam.epsilon, 1e-6);
@@ -467,4 +470,4 @@ TEST(ChocoFlagsTable, HoldsWithEveryFlagAtItsUsualValue) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -8,7 +8,7 @@
 #include "dialects/dist_train.h"
 #include "dialects/native_command.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 using ::testing::Contains;
@@ -101,7 +101,7 @@ TEST(DistTrain, ModesOfTheServers) {
   flags.async_mode = true;
   flags.split_var = false;
   flags.multi_batch_repeat = 4;
-  const RunConfig config = translate(flags, paddle_surroundings(kFirstTrainer)).config;
+  const config::RunConfig config = translate(flags, paddle_surroundings(kFirstTrainer)).config;
   EXPECT_EQ(config.server_mode, "async");
   EXPECT_EQ(config.sharding, "whole");
   EXPECT_EQ(config.accumulate, 4);
@@ -116,7 +116,7 @@ TEST(DistTrain, DevicesOfOneProcess) {
               Contains(HasSubstr("no GPU was found")));
   EXPECT_EQ(translate(flags, paddle_surroundings({}, 1)).config.device, "cuda");
   flags.gpus = 4;
-  RunConfig config = translate(flags, paddle_surroundings({}, 4)).config;
+  config::RunConfig config = translate(flags, paddle_surroundings({}, 4)).config;
   EXPECT_EQ(config.method, "all-reduce");
   EXPECT_EQ(config.engine, "nccl");
   EXPECT_EQ(config.workers, 4);
@@ -144,7 +144,8 @@ TEST(DistTrain, VariablesChooseTheDevice) {
   EXPECT_EQ(one.config.method, "local");
   EXPECT_THAT(one.notes, Contains(HasSubstr("--gpus 2 has no effect with FLAGS_selected_gpus")));
   flags.device = "CPU";
-  const RunConfig config = translate(flags, paddle_surroundings({{"CPU_NUM", "2"}}, 4)).config;
+  const config::RunConfig config =
+      translate(flags, paddle_surroundings({{"CPU_NUM", "2"}}, 4)).config;
   EXPECT_EQ(config.workers, 2);
   EXPECT_EQ(config.engine, "auto");
   EXPECT_EQ(config.device, "cpu");
@@ -174,7 +175,7 @@ TEST(DistTrain, OctoberWarmsUpToTheNumberOfTrainers) {
   flags.multi_batch_repeat = 4;
   flags.given = {"update_method", "multi_batch_repeat"};
   const DistTrainTranslation trainer = translate(flags, paddle_surroundings(kFirstTrainer));
-  const RunConfig& config = trainer.config;
+  const config::RunConfig& config = trainer.config;
   EXPECT_EQ(config.model, "dist_resnet50");
   EXPECT_TRUE(config.no_norm_decay);
   EXPECT_DOUBLE_EQ(config.lr, 0.1 * 4 * 4);
@@ -190,7 +191,7 @@ TEST(DistTrain, OctoberWarmsUpToTheNumberOfTrainers) {
 TEST(DistTrain, TheLaterProgramDividesTheBatchOfAProcess) {
   DistTrainFlags flags;
   flags.like = "2019";
-  RunConfig config = translate(flags, paddle_surroundings({}, 4)).config;
+  config::RunConfig config = translate(flags, paddle_surroundings({}, 4)).config;
   EXPECT_EQ(config.batch, 64);
   EXPECT_EQ(config.workers, 4);
   EXPECT_EQ(config.epochs, 120);
@@ -216,7 +217,7 @@ TEST(DistTrain, TheCosineChangesBetweenPasses) {
   flags.lr_strategy = "cosine_decay";
   flags.pass_num = 4;
   flags.given = {"lr_strategy", "num_epochs"};
-  const RunConfig config = translate(flags, paddle_surroundings()).config;
+  const config::RunConfig config = translate(flags, paddle_surroundings()).config;
   EXPECT_EQ(config.schedule, "piecewise");
   EXPECT_THAT(config.lr_milestones, ElementsAre(1, 2, 3));
   ASSERT_EQ(config.lr_values.size(), 4U);
@@ -236,7 +237,7 @@ TEST(DistTrain, DataSets) {
   EXPECT_EQ(translate(flags, surroundings).config.data, "image-list");
   flags.data_set = "cifar10";
   flags.model = "resnet20";
-  RunConfig config = translate(flags, surroundings).config;
+  config::RunConfig config = translate(flags, surroundings).config;
   EXPECT_EQ(config.data, "cifar-10");
   EXPECT_EQ(config.data_dir, "../data/ILSVRC2012");  // the user wrote it
   flags.given = {};
@@ -326,4 +327,4 @@ TEST(DistTrainOpening, HasTheLaterProgramsForm) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

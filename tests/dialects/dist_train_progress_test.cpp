@@ -7,7 +7,7 @@
 
 #include "dialects/memory.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 std::vector<Step> asked(const std::function<bool(Step)>& when, Step last) {
@@ -67,7 +67,7 @@ class DistTrainProgressTest : public testing::Test {
       now_ += 1;
       progress_->step(done);
     }
-    StepRecord record;
+    metrics::StepRecord record;
     record.step = done;
     record.rank = rank;
     record.loss = loss;
@@ -80,7 +80,7 @@ class DistTrainProgressTest : public testing::Test {
 
   void evaluate(Step done) {
     now_ += 100;
-    EvaluationRecord record;
+    metrics::EvaluationRecord record;
     record.step = done;
     record.loss = 6.5;
     record.top1 = 0.0125;
@@ -91,7 +91,7 @@ class DistTrainProgressTest : public testing::Test {
   double now_ = 5;
   Memory out_;
   Memory notes_;
-  std::unique_ptr<Progress> progress_;
+  std::unique_ptr<engine::Progress> progress_;
 };
 
 TEST_F(DistTrainProgressTest, PrintsThePublishedLines) {
@@ -152,4 +152,4 @@ TEST_F(DistTrainProgressTest, AnInterruptedRunHasNoTotal) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 TEST(FlagNames, AreThoseOfTheDialect) {
@@ -40,4 +40,4 @@ TEST(FlagNames, AreFoundAmongTheFlags) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 using ::testing::ElementsAre;
@@ -37,4 +37,4 @@ TEST(HostList, SaysWhatIsWrongWithTheRest) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

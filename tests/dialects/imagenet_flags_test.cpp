@@ -6,7 +6,7 @@
 #include "dialects/native_command.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 using ::testing::Contains;
@@ -133,7 +133,7 @@ TEST(ImagenetMode, WorksWithoutGpus) {
   EXPECT_THAT(single.notes, Contains(HasSubstr("no GPU here")));
   const Translation parallel = translate(flags_for(), machine_with(0, 6));
   EXPECT_EQ(parallel.config.workers, 6);
-  EXPECT_EQ(parallel.config.engine, RunConfig().engine);
+  EXPECT_EQ(parallel.config.engine, config::RunConfig().engine);
   const Translation distributed = translate(distributed_flags(256), machine_with(0, 8));
   EXPECT_EQ(distributed.config.workers, 8);
   EXPECT_EQ(distributed.config.batch, 32);
@@ -154,10 +154,10 @@ TEST(ImagenetMode, NoAccelIsAMachineWithoutGpus) {
 TEST(ImagenetMode, ChoosesTheEngine) {
   ImagenetFlags flags = distributed_flags(256);
   EXPECT_EQ(translate(flags, machine_with(2)).config.engine, "nccl");
-  EXPECT_EQ(translate(flags, machine_with(1)).config.engine, RunConfig().engine);
-  EXPECT_EQ(translate(flags, machine_with(0)).config.engine, RunConfig().engine);
+  EXPECT_EQ(translate(flags, machine_with(1)).config.engine, config::RunConfig().engine);
+  EXPECT_EQ(translate(flags, machine_with(0)).config.engine, config::RunConfig().engine);
   flags.dist_backend = "gloo";
-  EXPECT_EQ(translate(flags, machine_with(2)).config.engine, RunConfig().engine);
+  EXPECT_EQ(translate(flags, machine_with(2)).config.engine, config::RunConfig().engine);
   flags.world_size = 3;
   EXPECT_EQ(translate(flags, machine_with(0, 2, 3)).config.engine, "mpi");
 }
@@ -243,7 +243,7 @@ TEST(ImagenetBatch, IsSplitIntoPassesOnACpuOnly) {
     const Translation result = translate(flags, machine_with(0));
     EXPECT_EQ(result.config.batch, each.pass) << each.batch_size;
     EXPECT_EQ(result.config.accumulate, each.passes) << each.batch_size;
-    const RunConfig on_gpu = translate(flags, machine_with(1)).config;
+    const config::RunConfig on_gpu = translate(flags, machine_with(1)).config;
     EXPECT_EQ(on_gpu.batch, each.batch_size);
     EXPECT_EQ(on_gpu.accumulate, 1);
   }
@@ -263,7 +263,7 @@ TEST(ImagenetBatch, LosesItsRemainderAmongProcesses) {
 TEST(ImagenetSchedule, DropsEveryThirtyEpochs) {
   ImagenetFlags flags = flags_for();
   flags.epochs = 90;
-  const RunConfig whole = translate(flags, machine_with(0)).config;
+  const config::RunConfig whole = translate(flags, machine_with(0)).config;
   EXPECT_EQ(whole.schedule, "step");
   EXPECT_EQ(whole.lr_step_size, 30);
   EXPECT_EQ(whole.lr_gamma, 0.1);
@@ -275,7 +275,7 @@ TEST(ImagenetSchedule, BeginsInTheMiddleWithStartEpoch) {
   ImagenetFlags flags = flags_for();
   flags.epochs = 90;
   flags.start_epoch = 45;
-  const RunConfig config = translate(flags, machine_with(0)).config;
+  const config::RunConfig config = translate(flags, machine_with(0)).config;
   EXPECT_EQ(config.epochs, 90);
   EXPECT_EQ(config.start_epoch, 45);
   EXPECT_EQ(config.schedule, "step");  // of the epoch's number: lr * 0.1 ** (epoch // 30)
@@ -289,7 +289,7 @@ TEST(ImagenetSchedule, BeginsInTheMiddleWithStartEpoch) {
 TEST(ImagenetData, OfDummyAreGenerated) {
   ImagenetFlags flags;
   flags.dummy = true;
-  RunConfig config = translate(flags, machine_with(0)).config;
+  config::RunConfig config = translate(flags, machine_with(0)).config;
   EXPECT_EQ(config.data, "synthetic");
   EXPECT_EQ(config.synthetic_shape, "3x224x224");
   EXPECT_EQ(config.synthetic_classes, 1000);
@@ -384,7 +384,8 @@ TEST(ImagenetFlags, DecideSettingsThatExist) {
     EXPECT_FALSE(settings.empty()) << flag;
     for (const std::string& setting : settings) {
       bool known = false;
-      for (const ConfigField& field : config_fields()) known = known || field.name == setting;
+      for (const config::ConfigField& field : methods::config_fields())
+        known = known || field.name == setting;
       EXPECT_TRUE(known) << setting;
     }
   }
@@ -392,4 +393,4 @@ TEST(ImagenetFlags, DecideSettingsThatExist) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

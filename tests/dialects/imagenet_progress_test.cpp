@@ -7,14 +7,14 @@
 
 #include "dialects/memory.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 constexpr Step kEpoch = 3;  // steps
 
-StepRecord record_of(Step step, Rank rank, double loss, std::int64_t samples,
-                     Step steps_per_epoch = kEpoch) {
-  StepRecord record;
+metrics::StepRecord record_of(Step step, Rank rank, double loss, std::int64_t samples,
+                              Step steps_per_epoch = kEpoch) {
+  metrics::StepRecord record;
   record.step = step;
   record.epoch = static_cast<double>(step) / static_cast<double>(steps_per_epoch);
   record.rank = rank;
@@ -56,7 +56,7 @@ TEST(ImagenetProgress, PrintsABatchAndTheMeanOfTheEpochSoFar) {
   const auto progress = make_imagenet_progress(
       out.stream(), notes.stream(), {.print_freq = 2, .opening = {"=> creating model 'resnet50'"}});
   progress->begin({.total_steps = 6, .steps_per_epoch = kEpoch}, 0);
-  StepRecord record = record_of(1, 0, 4, 8);
+  metrics::StepRecord record = record_of(1, 0, 4, 8);
   record.top1 = 0.25;
   record.top5 = 0.5;
   record.data_seconds = 0.5;
@@ -88,7 +88,7 @@ TEST(ImagenetProgress, CountsARecordOfSeveralStepsAsThatMany) {
   const auto progress = make_imagenet_progress(out.stream(), out.stream(), {.print_freq = 3});
   progress->begin({.total_steps = 4, .steps_per_epoch = 4}, 0);
   progress->recorded(record_of(1, 0, 1, 2, 4));
-  StepRecord two = record_of(3, 0, 2, 4, 4);
+  metrics::StepRecord two = record_of(3, 0, 2, 4, 4);
   two.steps = 2;
   two.compute_seconds = 6;
   progress->recorded(two);
@@ -104,9 +104,9 @@ TEST(ImagenetProgress, PutsTheRanksTogether) {
   const auto progress =
       make_imagenet_progress(out.stream(), out.stream(), {.print_freq = 1, .ranks = 3});
   progress->begin({.total_steps = 2, .steps_per_epoch = 2}, 0);
-  StepRecord first = record_of(1, 0, 3, 2, 2);
+  metrics::StepRecord first = record_of(1, 0, 3, 2, 2);
   first.data_seconds = 1;
-  StepRecord slowest = record_of(1, 1, 6, 1, 2);
+  metrics::StepRecord slowest = record_of(1, 1, 6, 1, 2);
   slowest.compute_seconds = 5;
   progress->recorded(first);
   progress->recorded(slowest);
@@ -131,7 +131,7 @@ TEST(ImagenetProgress, ScoresAnEvaluation) {
   Memory out;
   const auto progress = make_imagenet_progress(out.stream(), out.stream(), {.eval_samples = 256});
   progress->begin({.total_steps = 1, .steps_per_epoch = 1}, 0);
-  EvaluationRecord record;
+  metrics::EvaluationRecord record;
   record.samples = 50'000;
   record.loss = 4.5;
   record.top1 = 0.16016;
@@ -159,7 +159,7 @@ TEST(ImagenetProgress, NumbersEpochsAsTheRecordsDo) {
   Memory out;
   const auto progress = make_imagenet_progress(out.stream(), out.stream(), {});
   progress->begin({.total_steps = 2, .steps_per_epoch = 1, .earlier_epochs = 30}, 0);
-  StepRecord record = record_of(2, 0, 1, 1, 1);
+  metrics::StepRecord record = record_of(2, 0, 1, 1, 1);
   record.epoch = 32;
   progress->recorded(record);
   EXPECT_EQ(out.text().substr(0, 12), "Epoch: [31][");
@@ -170,7 +170,7 @@ TEST(ImagenetProgress, ShowsTheEpochOfARunWhoseStepsChanged) {
   Memory out;
   const auto progress = make_imagenet_progress(out.stream(), out.stream(), {.print_freq = 1});
   progress->begin({.total_steps = 300, .steps_per_epoch = 25}, 150);
-  StepRecord record = record_of(151, 0, 1, 1);
+  metrics::StepRecord record = record_of(151, 0, 1, 1);
   record.epoch = 1.5 + 1.0 / 25;
   progress->recorded(record);
   record.step = 163;
@@ -189,4 +189,4 @@ TEST(ImagenetProgress, ShowsTheEpochOfARunWhoseStepsChanged) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace cohort {
+namespace cohort::dialects {
 
 class Memory {
  public:
@@ -29,4 +29,4 @@ class Memory {
   std::FILE* stream_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -5,7 +5,7 @@
 #include "dialects/mnist.h"
 #include "dialects/native_command.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 using ::testing::Contains;
@@ -60,7 +60,7 @@ TEST(MnistCommand, SynchronousReplicasAndSecretsAreAskedFor) {
   flags.sync = true;
   flags.token_file = "job.token";
   flags.seed = 7;
-  const RunConfig config = translate(flags, "").config;
+  const config::RunConfig config = translate(flags, "").config;
   EXPECT_EQ(config.server_mode, "sync");
   EXPECT_EQ(config.servers, "a:1,b:2");
   EXPECT_EQ(config.workers, 3);
@@ -74,8 +74,8 @@ TEST(MnistCommand, LocalTrainingIsTheSameButForTheServers) {
   flags.local = true;
   const MnistTranslation local = translate(flags, R"({"cluster": "whatever"})");
   EXPECT_EQ(local.role, MnistRole::kAlone);
-  RunConfig alone = translate(published_mnist_flags("worker"), "").config;
-  const RunConfig defaults;
+  config::RunConfig alone = translate(published_mnist_flags("worker"), "").config;
+  const config::RunConfig defaults;
   alone.method = defaults.method;
   alone.servers = defaults.servers;
   alone.server_mode = defaults.server_mode;
@@ -158,4 +158,4 @@ TEST(MnistCommand, RefusesATfConfigThatIsNone) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

@@ -6,7 +6,7 @@
 
 #include "dialects/memory.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 TEST(MnistLines, AreTheExamplesByteForByte) {
@@ -32,7 +32,7 @@ TEST(MnistRecordWhen, IsolatesThePrintedSteps) {
 class MnistProgressTest : public testing::Test {
  protected:
   void record(Step step, double loss, std::optional<std::int64_t> updates = {}) {
-    StepRecord record;
+    metrics::StepRecord record;
     record.step = step;
     record.loss = loss;
     record.updates = updates;
@@ -40,7 +40,7 @@ class MnistProgressTest : public testing::Test {
   }
 
   void evaluate(double top1) {
-    EvaluationRecord record;
+    metrics::EvaluationRecord record;
     record.top1 = top1;
     progress_->evaluated(record);
   }
@@ -48,7 +48,7 @@ class MnistProgressTest : public testing::Test {
   double now_ = 10;
   Memory out_;
   Memory notes_;
-  std::unique_ptr<Progress> progress_ =
+  std::unique_ptr<engine::Progress> progress_ =
       make_mnist_progress(out_.stream(), notes_.stream(), [this] { return now_; });
 };
 
@@ -94,4 +94,4 @@ TEST_F(MnistProgressTest, IsNotDoneWhenItFailedOrWasInterrupted) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

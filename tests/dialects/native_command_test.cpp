@@ -9,7 +9,7 @@
 
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -19,7 +19,7 @@ TEST(NativeCommand, OfTheDefaultsIsTheBareCommand) {
 }
 
 TEST(NativeCommand, NamesWhatDiffersInTheOrderOfTheTable) {
-  RunConfig config;
+  config::RunConfig config;
   config.epochs = 3;
   config.model = "resnet50";
   config.lr_milestones = {30, 60.5};
@@ -29,7 +29,7 @@ TEST(NativeCommand, NamesWhatDiffersInTheOrderOfTheTable) {
 }
 
 TEST(NativeCommand, WritesSwitchesAsTheyAreRead) {
-  RunConfig config;
+  config::RunConfig config;
   config.nesterov = true;
   config.shuffle = false;
   EXPECT_EQ(native_command(config), (Words{"cohort", "train", "--no-shuffle", "--nesterov"}));
@@ -37,29 +37,29 @@ TEST(NativeCommand, WritesSwitchesAsTheyAreRead) {
 
 // Every setting, changed, and read back as the flags of `cohort train` are.
 TEST(NativeCommand, GivesBackTheSameConfiguration) {
-  for (const ConfigField& field : config_fields()) {
-    RunConfig config;
+  for (const config::ConfigField& field : methods::config_fields()) {
+    config::RunConfig config;
     struct Change {
-      const ConfigField& field;
-      SettingValue operator()(const std::string&) const {
+      const config::ConfigField& field;
+      config::SettingValue operator()(const std::string&) const {
         return field.choices.empty() ? "a b'c" : field.choices.back();
       }
-      SettingValue operator()(std::int64_t value) const { return value + 1; }
-      SettingValue operator()(double) const {
+      config::SettingValue operator()(std::int64_t value) const { return value + 1; }
+      config::SettingValue operator()(double) const {
         return field.low < 0.1 ? 0.123456789012345 : field.low * 1.1;
       }
-      SettingValue operator()(bool value) const { return !value; }
-      SettingValue operator()(const std::vector<double>&) const {
+      config::SettingValue operator()(bool value) const { return !value; }
+      config::SettingValue operator()(const std::vector<double>&) const {
         return std::vector<double>{1, std::min(2.5, field.high), 1e-9};
       }
     };
-    set_value(config, field, std::visit(Change{field}, default_of(field)));
+    config::set_value(config, field, std::visit(Change{field}, config::default_of(field)));
     const Words words = native_command(config);
     ASSERT_GE(words.size(), 3U) << field.name;
     const bool off = words[2] == "--no-" + field.name;
     EXPECT_EQ(words[2], (off ? "--no-" : "--") + field.name);
-    RunConfig back;
-    set_field(back, field, words.size() > 3 ? words[3] : off ? "false" : "true");
+    config::RunConfig back;
+    config::set_field(back, field, words.size() > 3 ? words[3] : off ? "false" : "true");
     EXPECT_EQ(back, config) << field.name;
   }
 }
@@ -86,4 +86,4 @@ TEST(ShellLine, IsTakenApartAgainByAShell) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

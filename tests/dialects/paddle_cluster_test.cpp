@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "dialects/paddle_models.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 using ::testing::Contains;
@@ -163,4 +163,4 @@ TEST(PaddleModels, BothNamesMeanTheSame) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

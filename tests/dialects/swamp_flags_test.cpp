@@ -6,7 +6,7 @@
 #include "dialects/swamp_progress.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::dialects {
 namespace {
 
 using testing::HasSubstr;
@@ -21,7 +21,7 @@ std::string swamp_refusal(const SwampFlags& flags) {
 }
 
 TEST(SwampFlags, HaveTheDefaultsOfTheExperiment) {
-  const RunConfig config = translate({});
+  const config::RunConfig config = translate({});
   EXPECT_EQ(config.method, "swamp");
   EXPECT_EQ(config.model, "mnistnet");
   EXPECT_EQ(config.data, "mnist");
@@ -31,20 +31,23 @@ TEST(SwampFlags, HaveTheDefaultsOfTheExperiment) {
   EXPECT_EQ(config.lr, 0.01);
   EXPECT_EQ(config.momentum, 0.5);
   EXPECT_EQ(config.weight_decay, 0);
-  EXPECT_EQ(config.own, (SettingValues{{"pull-probability", 0.0}}));  // the others are ours too
+  EXPECT_EQ(config.own,
+            (config::SettingValues{{"pull-probability", 0.0}}));  // the others are ours too
   EXPECT_EQ(config.dump_every, 1);
-  check_config(config);
+  methods::check_config(config);
 }
 
 TEST(SwampFlags, DoubleCheckAsManySamplesAsTheTwoSizesSay) {
   SwampFlags flags;
   flags.swamp_server = "latest";
-  const auto samples = [&] { return swamp_settings().read(translate(flags).own).check_samples; };
+  const auto samples = [&] {
+    return methods::swamp_settings().read(translate(flags).own).check_samples;
+  };
   EXPECT_EQ(samples(), 5 * 64);
   flags.validate_max_batch = 7;
   flags.validate_batch_size = 10;
   EXPECT_EQ(samples(), 70);
-  check_config(translate(flags));
+  methods::check_config(translate(flags));
 }
 
 TEST(SwampFlags, KnowTheLaterDataSetsAndModels) {
@@ -59,7 +62,7 @@ TEST(SwampFlags, KnowTheLaterDataSetsAndModels) {
   flags.data_type = "ImageNet";
   EXPECT_EQ(translate(flags).model, "resnet18");
   EXPECT_EQ(translate(flags).data, "image-folder");
-  check_config(translate(flags));
+  methods::check_config(translate(flags));
 }
 
 TEST(SwampFlags, RefuseWhatMakesNoSense) {
@@ -123,4 +126,4 @@ TEST(SwampProgress, PrintsTheLinesOfTheExperiment) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dialects

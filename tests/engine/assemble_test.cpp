@@ -7,13 +7,13 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 using testing::HasSubstr;
 
-RunConfig synthetic_config() {
-  RunConfig config;
+config::RunConfig synthetic_config() {
+  config::RunConfig config;
   config.model = "mlp-100";
   config.data = "synthetic";
   config.synthetic_shape = "1x6x5";
@@ -28,14 +28,14 @@ TEST(OpenData, MakesWhatTheConfigurationAsksFor) {
   const auto data = open_data(synthetic_config(), {});
   EXPECT_EQ(data->train->size(), 100);
   EXPECT_EQ(data->test->size(), 20);
-  EXPECT_EQ(data->train->shape(), (SampleShape{1, 6, 5}));
+  EXPECT_EQ(data->train->shape(), (data::SampleShape{1, 6, 5}));
   EXPECT_EQ(data->train->class_names().size(), 4U);
 }
 
 TEST(OpenData, RefusesShapesThatAreNone) {
   for (const char* shape : {"", "3", "3x32", "3x32x32x32", "0x8x8", "-1x8x8", "3x8x", "axbxc",
                             "3x8x5000", "3 x8x8", "3x8x8 ", "99999999999999999999x8x8"}) {
-    RunConfig config = synthetic_config();
+    config::RunConfig config = synthetic_config();
     config.synthetic_shape = shape;
     try {
       open_data(config, {});
@@ -47,13 +47,13 @@ TEST(OpenData, RefusesShapesThatAreNone) {
 }
 
 TEST(BuildModel, FollowsFromTheSeed) {
-  RunConfig config = synthetic_config();
+  config::RunConfig config = synthetic_config();
   const auto data = open_data(config, {});
   const auto first = build_model(config, *data->train);
   const auto second = build_model(config, *data->train);
   config.seed = 2;
   const auto other = build_model(config, *data->train);
-  const auto weight = [](const std::unique_ptr<Model>& model) {
+  const auto weight = [](const std::unique_ptr<models::Model>& model) {
     return model->store().parameters().front().value.detach();
   };
   EXPECT_EQ(first->store().numel(), 30 * 100 + 100 + 100 * 4 + 4);
@@ -62,7 +62,7 @@ TEST(BuildModel, FollowsFromTheSeed) {
 }
 
 TEST(SampleOrderOfAConfiguration, OneBatchIsOneStepOfAllItsPasses) {
-  RunConfig config = synthetic_config();
+  config::RunConfig config = synthetic_config();
   const auto data = open_data(config, {});
   EXPECT_EQ(sample_order(config, *data->train, {}).steps_per_epoch(), 13);
   config.accumulate = 4;
@@ -72,16 +72,16 @@ TEST(SampleOrderOfAConfiguration, OneBatchIsOneStepOfAllItsPasses) {
 }
 
 TEST(SampleOrderOfAConfiguration, ASortedPartitionGivesAWorkerOnlyItsLabels) {
-  RunConfig config = synthetic_config();
+  config::RunConfig config = synthetic_config();
   config.partition = "sorted";
   const auto data = open_data(config, {});
   std::set<std::int64_t> seen;
   for (Rank rank = 0; rank < 4; ++rank) {
-    const SampleOrder order = sample_order(config, *data->train, {rank, 4});
+    const data::SampleOrder order = sample_order(config, *data->train, {rank, 4});
     EXPECT_EQ(order.samples_per_epoch(), 25);
     std::set<std::int64_t> labels;
     for (Step step = 0; step < order.steps_per_epoch(); ++step) {
-      for (const SampleRef& sample : order.batch(step)) {
+      for (const data::SampleRef& sample : order.batch(step)) {
         labels.insert(data->train->label(sample.index));
         EXPECT_TRUE(seen.insert(sample.index).second) << sample.index;
       }
@@ -92,36 +92,36 @@ TEST(SampleOrderOfAConfiguration, ASortedPartitionGivesAWorkerOnlyItsLabels) {
 }
 
 TEST(SampleOrderOfAConfiguration, WorkersWithoutAPartitionDivideEveryBatch) {
-  RunConfig config = synthetic_config();
+  config::RunConfig config = synthetic_config();
   const auto data = open_data(config, {});
-  const SampleOrder first = sample_order(config, *data->train, {0, 2});
-  const SampleOrder second = sample_order(config, *data->train, {1, 2});
+  const data::SampleOrder first = sample_order(config, *data->train, {0, 2});
+  const data::SampleOrder second = sample_order(config, *data->train, {1, 2});
   EXPECT_EQ(first.steps_per_epoch(), 7);
   std::set<std::int64_t> seen;
   for (Step step = 0; step < 7; ++step) {
-    for (const SampleRef& sample : first.batch(step)) seen.insert(sample.index);
-    for (const SampleRef& sample : second.batch(step)) seen.insert(sample.index);
+    for (const data::SampleRef& sample : first.batch(step)) seen.insert(sample.index);
+    for (const data::SampleRef& sample : second.batch(step)) seen.insert(sample.index);
   }
   EXPECT_EQ(seen.size(), 100U);
 }
 
 TEST(TotalSteps, AreIterationsOrElseEpochs) {
-  RunConfig config = synthetic_config();
+  config::RunConfig config = synthetic_config();
   config.epochs = 3;
   const auto data = open_data(config, {});
-  const SampleOrder order = sample_order(config, *data->train, {});
+  const data::SampleOrder order = sample_order(config, *data->train, {});
   EXPECT_EQ(total_steps(config, order), 39);
   config.iterations = 7;
   EXPECT_EQ(total_steps(config, order), 7);
 }
 
 TEST(BuildSchedule, EndsWhenTheRunEnds) {
-  RunConfig config = synthetic_config();
+  config::RunConfig config = synthetic_config();
   config.schedule = "cosine";
   config.lr = 0.4;
   config.lr_min = 0.1;
   const auto data = open_data(config, {});
-  const SampleOrder order = sample_order(config, *data->train, {});
+  const data::SampleOrder order = sample_order(config, *data->train, {});
   config.epochs = 4;
   EXPECT_NEAR(build_schedule(config, order)->at(0), 0.4, 1e-12);
   EXPECT_NEAR(build_schedule(config, order)->at(2), 0.25, 1e-12);
@@ -131,7 +131,7 @@ TEST(BuildSchedule, EndsWhenTheRunEnds) {
 }
 
 TEST(BuildSchedule, WarmsUpAndScalesByTheWholeStep) {
-  RunConfig config = synthetic_config();
+  config::RunConfig config = synthetic_config();
   config.lr = 0.1;
   config.accumulate = 4;  // 32 samples a step
   config.lr_scaling = "linear";
@@ -145,7 +145,7 @@ TEST(BuildSchedule, WarmsUpAndScalesByTheWholeStep) {
 }
 
 TEST(ChooseThreads, ObeysTheUserAndElseTheWork) {
-  RunConfig config = synthetic_config();
+  config::RunConfig config = synthetic_config();
   const auto data = open_data(config, {});
   const auto model = build_model(config, *data->train);
   EXPECT_EQ(choose_threads(config, *model, 16), 1);
@@ -157,7 +157,7 @@ TEST(ChooseThreads, ObeysTheUserAndElseTheWork) {
 }
 
 TEST(WantsChannelsLast, ForConvolutionsUnlessTheUserChose) {
-  RunConfig config = synthetic_config();
+  config::RunConfig config = synthetic_config();
   const auto data = open_data(config, {});
   const auto mlp = build_model(config, *data->train);
   EXPECT_FALSE(wants_channels_last(config, *mlp));
@@ -173,7 +173,7 @@ TEST(WantsChannelsLast, ForConvolutionsUnlessTheUserChose) {
 }
 
 TEST(TrainerOptionsOfAConfiguration, FollowFromTheSettings) {
-  RunConfig config = synthetic_config();
+  config::RunConfig config = synthetic_config();
   config.eval_every = 2;
   config.label_smoothing = 0.1;
   config.seed = 9;
@@ -181,7 +181,7 @@ TEST(TrainerOptionsOfAConfiguration, FollowFromTheSettings) {
   const auto data = open_data(config, {});
   const auto model = build_model(config, *data->train);
   const WorkerPlace place{1, 2};
-  const SampleOrder order = sample_order(config, *data->train, place);
+  const data::SampleOrder order = sample_order(config, *data->train, place);
   TrainerOptions options = trainer_options(config, *model, order, place);
   EXPECT_EQ(options.eval_every_epochs, 2);
   EXPECT_EQ(options.checkpoint_every_steps, 0);
@@ -198,7 +198,7 @@ TEST(TrainerOptionsOfAConfiguration, FollowFromTheSettings) {
 }
 
 TEST(ReplicaOptionsOfAConfiguration, CarryTheOptimizersSettings) {
-  RunConfig config = synthetic_config();
+  config::RunConfig config = synthetic_config();
   config.optimizer = "adamw";
   config.beta2 = 0.95;
   config.weight_decay = 0.3;
@@ -206,7 +206,7 @@ TEST(ReplicaOptionsOfAConfiguration, CarryTheOptimizersSettings) {
   config.clip_norm = 2;
   const auto data = open_data(config, {});
   const auto model = build_model(config, *data->train);
-  const ReplicaOptions options = replica_options(config, *model, at::kCPU);
+  const methods::ReplicaOptions options = replica_options(config, *model, at::kCPU);
   EXPECT_EQ(options.optimizer, "adamw");
   EXPECT_EQ(options.optimizer_options.beta2, 0.95);
   EXPECT_EQ(options.weight_decay, 0.3);
@@ -216,4 +216,4 @@ TEST(ReplicaOptionsOfAConfiguration, CarryTheOptimizersSettings) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::engine

@@ -7,50 +7,51 @@
 
 #include "engine/small_training.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
 
 // Parameters by name, whatever their layout.
-std::map<std::string, at::Tensor> weights_of(const Model& model) {
+std::map<std::string, at::Tensor> weights_of(const models::Model& model) {
   std::map<std::string, at::Tensor> weights;
-  for (const Parameter& parameter : model.store().parameters()) {
+  for (const models::Parameter& parameter : model.store().parameters()) {
     weights[parameter.name] = parameter.value.detach().clone();
   }
-  for (const Buffer& buffer : model.store().buffers()) weights[buffer.name] = buffer.value.clone();
+  for (const models::Buffer& buffer : model.store().buffers())
+    weights[buffer.name] = buffer.value.clone();
   return weights;
 }
 
-void expect_equal_weights(const Model& a, const Model& b) {
+void expect_equal_weights(const models::Model& a, const models::Model& b) {
   const auto expected = weights_of(b);
   for (const auto& [name, value] : weights_of(a)) {
     EXPECT_TRUE(value.equal(expected.at(name))) << name;
   }
 }
 
-void save(CheckpointStore& store, SmallTraining& training, Step step) {
+void save(storage::CheckpointStore& store, SmallTraining& training, Step step) {
   training.method->materialize(training.replica);
   const Snapshot snapshot(training.replica, *training.method, step, {{"note", "own"}});
   store.save(snapshot.contents(), false);
 }
 
-LoadedCheckpoint latest(const CheckpointStore& store) {
+storage::LoadedCheckpoint latest(const storage::CheckpointStore& store) {
   return std::move(*store.load_latest([](const std::string&) {}));
 }
 
 TEST(Checkpointing, CarriesEverythingBetweenMemoryLayouts) {
   for (const bool from_channels_last : {false, true}) {
-    TemporaryFolder folder;
-    CheckpointStore store(folder.path(), 1);
+    storage::test::TemporaryFolder folder;
+    storage::CheckpointStore store(folder.path(), 1);
     SmallTraining source({.replica = replica_with("sgd", from_channels_last)});
     source.plan.total_steps = 5;
     source.run();
     save(store, source, 5);
 
     SmallTraining target({.replica = replica_with("sgd", !from_channels_last)});
-    const LoadedCheckpoint checkpoint = latest(store);
+    const storage::LoadedCheckpoint checkpoint = latest(store);
     restore(checkpoint, target.replica, *target.method);
     EXPECT_EQ(checkpoint.step, 5);
     EXPECT_EQ(checkpoint.extra.at("engine").at("note"), "own");
@@ -73,9 +74,9 @@ TEST(Checkpointing, CarriesEverythingBetweenMemoryLayouts) {
 }
 
 TEST(Checkpointing, SavedAgainIsTheSameFileByteForByte) {
-  TemporaryFolder folder;
-  CheckpointStore first(folder / "first", 1);
-  CheckpointStore second(folder / "second", 1);
+  storage::test::TemporaryFolder folder;
+  storage::CheckpointStore first(folder / "first", 1);
+  storage::CheckpointStore second(folder / "second", 1);
   SmallTraining source({.replica = replica_with("adam", true)});
   source.plan.total_steps = 5;
   source.run();
@@ -83,72 +84,76 @@ TEST(Checkpointing, SavedAgainIsTheSameFileByteForByte) {
   SmallTraining target({.replica = replica_with("adam", false)});
   restore(latest(first), target.replica, *target.method);
   save(second, target, 5);
-  EXPECT_TRUE(same_tensors(latest(first).model.tensors(), latest(second).model.tensors()));
-  EXPECT_TRUE(same_tensors(latest(first).state.tensors(), latest(second).state.tensors()));
+  EXPECT_TRUE(
+      storage::test::same_tensors(latest(first).model.tensors(), latest(second).model.tensors()));
+  EXPECT_TRUE(
+      storage::test::same_tensors(latest(first).state.tensors(), latest(second).state.tensors()));
 }
 
 TEST(Checkpointing, NamesTheTensorThatDoesNotFit) {
-  TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 1);
+  storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 1);
   SmallTraining source;
   save(store, source, 0);
-  const auto method = methods().make("local", MethodOptions{});
+  const auto method = methods::methods().make("local", methods::MethodOptions{});
 
   NoisyModel more_classes(1, kClasses + 2);
-  Replica wide(more_classes, {});
-  EXPECT_THAT(file_error([&] { restore(latest(store), wide, *method); }),
+  methods::Replica wide(more_classes, {});
+  EXPECT_THAT(storage::test::file_error([&] { restore(latest(store), wide, *method); }),
               AllOf(HasSubstr("head.weight"), HasSubstr("[4, 256]"), HasSubstr("[6, 256]"),
                     HasSubstr("model.safetensors")));
 
   PlainModel another;
-  Replica other(another, {});
-  EXPECT_THAT(file_error([&] { restore(latest(store), other, *method); }), HasSubstr("conv.bias"));
+  methods::Replica other(another, {});
+  EXPECT_THAT(storage::test::file_error([&] { restore(latest(store), other, *method); }),
+              HasSubstr("conv.bias"));
 }
 
 TEST(Checkpointing, RefusesTensorsThatTheModelHasNot) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   const NoisyModel unused;
   NoisyModel model;
   std::vector<float> numbers(3);
-  std::vector<TensorView> views;
-  for (const Parameter& parameter : model.store().parameters()) {
+  std::vector<storage::TensorView> views;
+  for (const models::Parameter& parameter : model.store().parameters()) {
     views.push_back(
         {parameter.name,
-         DType::kF32,
+         storage::DType::kF32,
          parameter.value.sizes().vec(),
          {static_cast<const std::byte*>(parameter.value.data_ptr()), parameter.value.nbytes()}});
   }
-  for (const Buffer& buffer : model.store().buffers()) {
+  for (const models::Buffer& buffer : model.store().buffers()) {
     views.push_back(
         {buffer.name,
-         buffer.value.scalar_type() == at::kLong ? DType::kI64 : DType::kF32,
+         buffer.value.scalar_type() == at::kLong ? storage::DType::kI64 : storage::DType::kF32,
          buffer.value.sizes().vec(),
          {static_cast<const std::byte*>(buffer.value.data_ptr()), buffer.value.nbytes()}});
   }
-  save_safetensors(folder / "exact", views);
+  storage::save_safetensors(folder / "exact", views);
   NoisyModel target(9);
-  restore_model(SafetensorsFile::open(folder / "exact"), "exact", target);
+  restore_model(storage::SafetensorsFile::open(folder / "exact"), "exact", target);
   expect_equal_weights(target, model);
 
-  views.push_back({"extra.bias", DType::kF32, {3}, std::as_bytes(std::span(numbers))});
-  save_safetensors(folder / "more", views);
-  EXPECT_THAT(
-      file_error([&] { restore_model(SafetensorsFile::open(folder / "more"), "more", target); }),
-      AllOf(HasSubstr("extra.bias"), HasSubstr("more")));
+  views.push_back({"extra.bias", storage::DType::kF32, {3}, std::as_bytes(std::span(numbers))});
+  storage::save_safetensors(folder / "more", views);
+  EXPECT_THAT(storage::test::file_error([&] {
+                restore_model(storage::SafetensorsFile::open(folder / "more"), "more", target);
+              }),
+              AllOf(HasSubstr("extra.bias"), HasSubstr("more")));
 }
 
 // The model's tensors in a file, as these types.
-void save_as(at::ScalarType floats, at::ScalarType counts, Model& model,
+void save_as(at::ScalarType floats, at::ScalarType counts, models::Model& model,
              const std::filesystem::path& path) {
   std::vector<at::Tensor> kept;
-  std::vector<TensorView> views;
+  std::vector<storage::TensorView> views;
   const auto type_name = [](at::ScalarType type) {
-    return type == at::kFloat      ? DType::kF32
-           : type == at::kHalf     ? DType::kF16
-           : type == at::kBFloat16 ? DType::kBF16
-           : type == at::kDouble   ? DType::kF64
-           : type == at::kInt      ? DType::kI32
-                                   : DType::kI64;
+    return type == at::kFloat      ? storage::DType::kF32
+           : type == at::kHalf     ? storage::DType::kF16
+           : type == at::kBFloat16 ? storage::DType::kBF16
+           : type == at::kDouble   ? storage::DType::kF64
+           : type == at::kInt      ? storage::DType::kI32
+                                   : storage::DType::kI64;
   };
   for (const auto& [name, value] : weights_of(model)) {
     kept.push_back(value.to(value.is_floating_point() ? floats : counts).contiguous());
@@ -158,11 +163,11 @@ void save_as(at::ScalarType floats, at::ScalarType counts, Model& model,
          kept.back().sizes().vec(),
          {static_cast<const std::byte*>(kept.back().data_ptr()), kept.back().nbytes()}});
   }
-  save_safetensors(path, views);
+  storage::save_safetensors(path, views);
 }
 
 TEST(InitializeFrom, TakesEverythingOfAModelThatFits) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   NoisyModel source(5);
   save_as(at::kFloat, at::kLong, source, folder / "m");
   NoisyModel target(6);
@@ -171,7 +176,7 @@ TEST(InitializeFrom, TakesEverythingOfAModelThatFits) {
 }
 
 TEST(InitializeFrom, LeavesAClassifierOfOtherClassesAndSaysSo) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   NoisyModel source(5);
   save_as(at::kFloat, at::kLong, source, folder / "m");
   NoisyModel target(6, kClasses + 3);
@@ -185,7 +190,7 @@ TEST(InitializeFrom, LeavesAClassifierOfOtherClassesAndSaysSo) {
 }
 
 TEST(InitializeFrom, ReportsWhatIsMissingAndWhatIsTooMuch) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   PlainModel source;
   save_as(at::kFloat, at::kLong, source, folder / "m");
   NoisyModel target;
@@ -195,7 +200,7 @@ TEST(InitializeFrom, ReportsWhatIsMissingAndWhatIsTooMuch) {
 }
 
 TEST(InitializeFrom, ConvertsOtherFloatingPointTypes) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   NoisyModel source(5);
   for (const auto& [floats, counts] :
        {std::pair(at::kHalf, at::kInt), std::pair(at::kBFloat16, at::kBFloat16),
@@ -211,44 +216,46 @@ TEST(InitializeFrom, ConvertsOtherFloatingPointTypes) {
 }
 
 TEST(InitializeFrom, RefusesAFileOfWhichLittleFitsAndSaysWhatDidNot) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   NoisyModel model(5);
   save_as(at::kInt, at::kInt, model, folder / "m");  // as if quantised
-  EXPECT_THAT(file_error([&] { initialize_from(folder / "m", model); }),
+  EXPECT_THAT(storage::test::file_error([&] { initialize_from(folder / "m", model); }),
               AllOf(HasSubstr("has only 0 of the"), HasSubstr("conv.weight is I32["),
                     HasSubstr("instead of F32[")));
 }
 
 TEST(InitializeFrom, CountsNumbersAndNotOnlyTensors) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   NoisyModel model(5);
-  std::vector<TensorView> views;
+  std::vector<storage::TensorView> views;
   const std::vector<float> other(4 * 3 * 5 * 5);
   for (const auto& [name, value] : weights_of(model)) {
     const bool conv = name == "conv.weight";
     const auto* data = conv ? reinterpret_cast<const std::byte*>(other.data())
                             : static_cast<const std::byte*>(value.data_ptr());
     views.push_back({name,
-                     value.is_floating_point() ? DType::kF32 : DType::kI64,
+                     value.is_floating_point() ? storage::DType::kF32 : storage::DType::kI64,
                      conv ? std::vector<std::int64_t>{4, 3, 5, 5} : value.sizes().vec(),
                      {data, conv ? other.size() * sizeof(float) : value.nbytes()}});
   }
-  save_safetensors(folder / "m", views);
-  EXPECT_THAT(file_error([&] { initialize_from(folder / "m", model); }),
+  storage::save_safetensors(folder / "m", views);
+  EXPECT_THAT(storage::test::file_error([&] { initialize_from(folder / "m", model); }),
               AllOf(HasSubstr("4 of the 5 parameters, and 8 of 116 numbers"),
                     HasSubstr("conv.weight is F32[4, 3, 5, 5]")));
 }
 
 TEST(InitializeFrom, RefusesAFileOfWhichNothingFits) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   const std::vector<float> values(4);
-  const std::vector<TensorView> foreign = {
-      {"something.else", DType::kF32, {4}, std::as_bytes(std::span(values))}};
-  save_safetensors(folder / "m", foreign);
+  const std::vector<storage::TensorView> foreign = {
+      {"something.else", storage::DType::kF32, {4}, std::as_bytes(std::span(values))}};
+  storage::save_safetensors(folder / "m", foreign);
   PlainModel model;
-  EXPECT_THAT(file_error([&] { initialize_from(folder / "m", model); }), HasSubstr("another one"));
-  EXPECT_THAT(file_error([&] { initialize_from(folder / "absent", model); }), HasSubstr("absent"));
+  EXPECT_THAT(storage::test::file_error([&] { initialize_from(folder / "m", model); }),
+              HasSubstr("another one"));
+  EXPECT_THAT(storage::test::file_error([&] { initialize_from(folder / "absent", model); }),
+              HasSubstr("absent"));
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

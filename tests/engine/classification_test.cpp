@@ -11,7 +11,7 @@
 
 #include "engine/small_training.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -39,12 +39,12 @@ at::Tensor row(std::initializer_list<float> values) {
 
 at::Tensor label(std::int64_t value) { return at::full({1}, value, at::kLong); }
 
-class WithAuxiliary final : public Model {
+class WithAuxiliary final : public models::Model {
  public:
   explicit WithAuxiliary(at::Tensor logits)
-      : Model(make_generator(1)), logits_(std::move(logits)) {}
+      : models::Model(make_generator(1)), logits_(std::move(logits)) {}
   at::Tensor forward(const at::Tensor&) override { return logits_; }
-  std::vector<AuxiliaryOutput> auxiliary() const override { return {{logits_, 0.3}}; }
+  std::vector<models::AuxiliaryOutput> auxiliary() const override { return {{logits_, 0.3}}; }
 
  private:
   at::Tensor logits_;
@@ -143,4 +143,4 @@ TEST(ClassificationSums, AddUpAndStartAnew) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

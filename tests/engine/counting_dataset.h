@@ -11,15 +11,15 @@
 
 #include "data/dataset.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 
-class CountingDataset final : public Dataset {
+class CountingDataset final : public data::Dataset {
  public:
-  explicit CountingDataset(std::unique_ptr<Dataset> inner)
+  explicit CountingDataset(std::unique_ptr<data::Dataset> inner)
       : inner_(std::move(inner)), reads_(static_cast<std::size_t>(inner_->size())) {}
 
   std::int64_t size() const override { return inner_->size(); }
-  SampleShape shape() const override { return inner_->shape(); }
+  data::SampleShape shape() const override { return inner_->shape(); }
   const std::vector<std::string>& class_names() const override { return inner_->class_names(); }
   std::int64_t label(std::int64_t index) const override { return inner_->label(index); }
   void read(std::int64_t index, std::uint64_t augmentation, std::span<float> out) const override {
@@ -35,9 +35,9 @@ class CountingDataset final : public Dataset {
   }
 
  private:
-  std::unique_ptr<Dataset> inner_;
+  std::unique_ptr<data::Dataset> inner_;
   mutable std::mutex mutex_;  // guards reads_
   mutable std::vector<int> reads_;
 };
 
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

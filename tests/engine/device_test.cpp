@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 using testing::HasSubstr;
@@ -45,4 +45,4 @@ TEST(ParseDevice, RefusesGpusThatAreNotThereOrMisspelt) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::engine

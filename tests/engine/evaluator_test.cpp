@@ -8,7 +8,7 @@
 #include "engine/counting_dataset.h"
 #include "engine/small_training.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
 using testing::AllOf;
@@ -25,7 +25,7 @@ EvaluatorOptions in_batches_of(std::int64_t batch, int loader_threads = 1) {
 TEST(Evaluator, ReadsEverySampleOnceAlsoWhenTheLastBatchIsShort) {
   PlainModel model;
   for (const std::int64_t size : {1, 15, 16, 17, 33}) {
-    const CountingDataset data(std::make_unique<ArrayDataset>(small_images(size)));
+    const CountingDataset data(std::make_unique<data::ArrayDataset>(small_images(size)));
     const Evaluation result = evaluate(model, data, in_batches_of(16, 2));
     EXPECT_EQ(result.samples, size);
     EXPECT_THAT(data.reads(), AllOf(SizeIs(size), Each(1)));
@@ -34,7 +34,7 @@ TEST(Evaluator, ReadsEverySampleOnceAlsoWhenTheLastBatchIsShort) {
 
 TEST(Evaluator, GivesTheSameResultForEveryBatchSize) {
   NoisyModel model;  // in evaluation its statistics are fixed and dropout is off
-  const ArrayDataset data = small_images(50);
+  const data::ArrayDataset data = small_images(50);
   const Evaluation whole = evaluate(model, data, in_batches_of(50));
   for (const std::int64_t batch : {1, 7, 25, 500}) {
     const Evaluation parts = evaluate(model, data, in_batches_of(batch, 0));
@@ -46,7 +46,7 @@ TEST(Evaluator, GivesTheSameResultForEveryBatchSize) {
 
 TEST(Evaluator, ComputesWhatOneForwardPassWould) {
   PlainModel model;
-  const ArrayDataset data = small_images(23);
+  const data::ArrayDataset data = small_images(23);
   const BatchTensors all = batch_of(data, 0, 23);
   const at::Tensor logits = model.forward(all.inputs).detach();
   const Evaluation result = evaluate(model, data, in_batches_of(10));
@@ -69,10 +69,10 @@ TEST(Evaluator, TakesFewSamplesAtOnceWhereTheirWorkIsLarge) {
 }
 
 TEST(Evaluator, ChangesNothingOfTheModel) {
-  const ArrayDataset data = small_images(20);
+  const data::ArrayDataset data = small_images(20);
   for (const bool training : {true, false}) {
     NoisyModel model;
-    Replica replica(model, {});
+    methods::Replica replica(model, {});
     model.store().set_training(training);
     const at::Tensor parameters = replica.parameters().clone();
     const at::Tensor statistics = replica.statistics().clone();
@@ -84,4 +84,4 @@ TEST(Evaluator, ChangesNothingOfTheModel) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "engine/small_training.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
 using testing::HasSubstr;
@@ -114,7 +114,7 @@ TEST(Trainer, SaysWhenNothingIsLearned) {
     EXPECT_EQ(outcome.warning.empty(), lr > 0) << outcome.warning;
     EXPECT_EQ(training.progress.notes.size(), lr > 0 ? 0U : 1U);
     std::size_t events = 0;
-    for (const EventRecord& event : training.metrics.all<EventRecord>()) {
+    for (const metrics::EventRecord& event : training.metrics.all<metrics::EventRecord>()) {
       events += event.event == "not-learning" ? 1 : 0;
     }
     EXPECT_EQ(events, lr > 0 ? 0U : 1U);
@@ -122,4 +122,4 @@ TEST(Trainer, SaysWhenNothingIsLearned) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

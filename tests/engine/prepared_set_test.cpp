@@ -6,11 +6,11 @@
 
 #include "engine/small_training.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
 TEST(PreparedSet, GivesTheEvaluationOfTheDataSetItself) {
-  const ArrayDataset data = small_images(50);
+  const data::ArrayDataset data = small_images(50);
   PlainModel model;
   const Evaluation whole = evaluate(model, data, {.batch = 16});
   for (const std::int64_t batch : {1, 7, 50, 64}) {
@@ -27,7 +27,7 @@ TEST(PreparedSet, GivesTheEvaluationOfTheDataSetItself) {
 }
 
 TEST(PreparedSet, GivesTheLossOfEachSampleInItsOrder) {
-  const ArrayDataset data = small_images(20);
+  const data::ArrayDataset data = small_images(20);
   PlainModel model;
   const PreparedSet forwards(data, all_samples(data), {.batch = 6});
   const std::vector<float> losses = losses_of(model, forwards);
@@ -42,7 +42,7 @@ TEST(PreparedSet, GivesTheLossOfEachSampleInItsOrder) {
 }
 
 TEST(PreparedSet, LeavesTheModelInTheModeItWasIn) {
-  const ArrayDataset data = small_images(4);
+  const data::ArrayDataset data = small_images(4);
   PlainModel model;
   model.store().set_training(true);
   static_cast<void>(losses_of(model, PreparedSet(data, {3, 1}, {})));
@@ -50,4 +50,4 @@ TEST(PreparedSet, LeavesTheModelInTheModeItWasIn) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

@@ -9,7 +9,7 @@
 #include "methods/settings.h"
 #include "storage/storage_fixture.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,10 +25,10 @@ std::string refusal(Body body) {
   return "";
 }
 
-std::string text_of(const fs::path& path) { return read_text_file(path, 1 << 20); }
+std::string text_of(const fs::path& path) { return storage::read_text_file(path, 1 << 20); }
 
 TEST(RunDirectory, CountsUpTheRunsOfOneStem) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   const RunDirectory first = RunDirectory::create(folder / "runs", "", "lenet-mnist", {});
   const RunDirectory second = RunDirectory::create(folder / "runs", "", "lenet-mnist", {});
   const RunDirectory other = RunDirectory::create(folder / "runs", "", "vgg11-mnist", {});
@@ -38,7 +38,7 @@ TEST(RunDirectory, CountsUpTheRunsOfOneStem) {
 }
 
 TEST(RunDirectory, RefusesANameThatIsTakenOrNoName) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   EXPECT_EQ(RunDirectory::create(folder.path(), "mine", "x", {}).path(), folder / "mine");
   EXPECT_THAT(refusal([&] { RunDirectory::create(folder.path(), "mine", "x", {}); }),
               HasSubstr("--resume"));
@@ -50,7 +50,7 @@ TEST(RunDirectory, RefusesANameThatIsTakenOrNoName) {
 }
 
 TEST(RunDirectory, AppearsWithItsDescriptionAndTakesOverAnEmptyFolder) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   fs::create_directory(folder / "mine");
   const RunDirectory run = RunDirectory::create(folder.path(), "mine", "x", {{"id", "7"}});
   EXPECT_EQ(read_run_json(folder / "mine").at("id"), "7");
@@ -63,13 +63,13 @@ TEST(RunDirectory, AppearsWithItsDescriptionAndTakesOverAnEmptyFolder) {
 }
 
 TEST(RunDirectory, IsDiscardedOnlyWhenNothingHappenedInIt) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   RunDirectory unused = RunDirectory::create(folder.path(), "a", "x", {});
   unused.metrics();
   unused.discard_if_unused();
   EXPECT_FALSE(fs::exists(folder / "a"));
   RunDirectory used = RunDirectory::create(folder.path(), "b", "x", {});
-  used.metrics().record(EventRecord{.event = "start"});
+  used.metrics().record(metrics::EventRecord{.event = "start"});
   used.metrics().flush();
   used.discard_if_unused();
   EXPECT_TRUE(fs::exists(folder / "b" / "run.json"));
@@ -80,14 +80,15 @@ TEST(RunDirectory, IsDiscardedOnlyWhenNothingHappenedInIt) {
 }
 
 TEST(RunDirectory, CannotBeMadeBelowAFile) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   std::ofstream(folder / "file") << "text";
-  EXPECT_THAT(file_error([&] { RunDirectory::create(folder / "file" / "runs", "", "x", {}); }),
+  EXPECT_THAT(storage::test::file_error(
+                  [&] { RunDirectory::create(folder / "file" / "runs", "", "x", {}); }),
               HasSubstr("file"));
 }
 
 TEST(RunDirectory, BelongsToOneAtATime) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   {
     RunDirectory run = RunDirectory::create(folder.path(), "r", "x", {});
     run.write_run_json({{"config", nlohmann::json::object()}});
@@ -99,40 +100,40 @@ TEST(RunDirectory, BelongsToOneAtATime) {
 }
 
 TEST(RunDirectory, OpensOnlyRuns) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   EXPECT_THAT(refusal([&] { RunDirectory::open(folder.path()); }), HasSubstr("run.json"));
   EXPECT_THAT(refusal([&] { RunDirectory::open(folder / "absent"); }), HasSubstr("run.json"));
   EXPECT_THAT(refusal([&] { read_run_config(folder.path()); }), HasSubstr("run.json"));
 }
 
 TEST(RunDirectory, GivesBackTheConfigurationItWasGiven) {
-  TemporaryFolder folder;
-  RunConfig config;
+  storage::test::TemporaryFolder folder;
+  config::RunConfig config;
   config.model = "resnet20";
   config.lr = 0.1 + 0.2;  // not a short decimal
   config.lr_milestones = {1.5, 2};
   RunDirectory run = RunDirectory::create(folder.path(), "r", "x", {});
-  run.write_run_json({{"config", to_json(config)}, {"host", "h"}});
+  run.write_run_json({{"config", methods::to_json(config)}, {"host", "h"}});
   EXPECT_EQ(read_run_config(folder / "r"), config);
 }
 
 TEST(RunDirectory, SaysWhatIsWrongWithADamagedConfiguration) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   RunDirectory run = RunDirectory::create(folder.path(), "r", "x", {});
   std::ofstream(folder / "r" / "run.json") << "{\"config\": {\"model\"";
   EXPECT_THAT(refusal([&] { read_run_config(folder / "r"); }), HasSubstr("run.json"));
 }
 
 TEST(RunDirectory, IsMadeAgainWhenSomebodyRemovesIt) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   RunDirectory run = RunDirectory::create(folder / "runs", "a", "", {{"config", {{"lr", 0.5}}}});
-  run.metrics().record(EventRecord{.event = "start"});
+  run.metrics().record(metrics::EventRecord{.event = "start"});
   EXPECT_FALSE(run.remake_if_gone().has_value());
   const std::string before = text_of(run.path() / "run.json");
   fs::remove_all(folder / "runs");
   EXPECT_TRUE(run.remake_if_gone().has_value());
   EXPECT_FALSE(run.remake_if_gone().has_value());
-  run.metrics().record(EventRecord{.event = "finish"});
+  run.metrics().record(metrics::EventRecord{.event = "finish"});
   run.metrics().flush();
   EXPECT_EQ(text_of(run.path() / "run.json"), before);
   const std::string records = text_of(run.path() / "metrics.jsonl");
@@ -142,17 +143,17 @@ TEST(RunDirectory, IsMadeAgainWhenSomebodyRemovesIt) {
 }
 
 TEST(RunDirectory, RewindsTheRecordsThatWillComeAgain) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   RunDirectory run = RunDirectory::create(folder.path(), "r", "x", {});
-  run.metrics().record(EventRecord{.event = "start"});
+  run.metrics().record(metrics::EventRecord{.event = "start"});
   run.metrics().flush();
   const std::uint64_t bytes = run.metrics_bytes();
   const std::string kept = text_of(folder / "r" / "metrics.jsonl");
   EXPECT_EQ(kept.size(), bytes);
-  run.metrics().record(StepRecord{.step = 7});
+  run.metrics().record(metrics::StepRecord{.step = 7});
   run.rewind_metrics(bytes);
   EXPECT_EQ(text_of(folder / "r" / "metrics.jsonl"), kept);
-  run.metrics().record(EventRecord{.event = "finish"});
+  run.metrics().record(metrics::EventRecord{.event = "finish"});
   run.metrics().flush();
   EXPECT_THAT(text_of(folder / "r" / "metrics.jsonl"), HasSubstr("finish"));
   run.rewind_metrics(1000000);  // a log that lost its end: nothing to forget
@@ -161,10 +162,10 @@ TEST(RunDirectory, RewindsTheRecordsThatWillComeAgain) {
 }
 
 TEST(RunDirectory, WritesOneJsonObjectALine) {
-  TemporaryFolder folder;
+  storage::test::TemporaryFolder folder;
   RunDirectory run = RunDirectory::create(folder.path(), "r", "x", {});
-  run.metrics().record(StepRecord{.step = 1});
-  run.metrics().record(EventRecord{.event = "a\nb"});
+  run.metrics().record(metrics::StepRecord{.step = 1});
+  run.metrics().record(metrics::EventRecord{.event = "a\nb"});
   run.write_summary({{"steps", 1}});
   std::ifstream file(folder / "r" / "metrics.jsonl");  // readable while the run goes on
   int lines = 0;
@@ -176,4 +177,4 @@ TEST(RunDirectory, WritesOneJsonObjectALine) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

@@ -8,11 +8,11 @@
 #include "core/error.h"
 #include "engine/worker_runs.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
-RunConfig gossip(const std::string& method, int workers) {
-  RunConfig config = small_run(workers, 24, method);
+config::RunConfig gossip(const std::string& method, int workers) {
+  config::RunConfig config = small_run(workers, 24, method);
   config.model = "resnet8";
   config.synthetic_shape = "3x8x8";
   config.lr = 0.01;
@@ -22,8 +22,8 @@ RunConfig gossip(const std::string& method, int workers) {
   return config;
 }
 
-std::vector<SimulatedMoment> simulate(const RunConfig& config, int threads) {
-  RunConfig own = config;
+std::vector<SimulatedMoment> simulate(const config::RunConfig& config, int threads) {
+  config::RunConfig own = config;
   own.threads = threads;
   const auto data = open_data(own, {});
   Simulation simulation(own, *data);
@@ -36,12 +36,12 @@ std::vector<SimulatedMoment> simulate(const RunConfig& config, int threads) {
 TEST(Simulation, EqualsRealWorkers) {
   for (const char* method : {"choco", "d-psgd", "dcd"}) {
     SCOPED_TRACE(method);
-    RunConfig config = gossip(method, 4);
+    config::RunConfig config = gossip(method, 4);
     if (config.method == "choco") config.compressor = "sign";
     const RunResult real = run_group(config);
     const auto simulated = simulate(config, 2);
     ASSERT_FALSE(real.evaluations.empty());
-    const EvaluationRecord& found = real.evaluations.back();
+    const metrics::EvaluationRecord& found = real.evaluations.back();
     ASSERT_TRUE(simulated.back().average);
     EXPECT_NEAR(simulated.back().average->loss, found.loss, 1e-5);
     EXPECT_NEAR(simulated.back().consensus_distance, *found.consensus_distance,
@@ -63,11 +63,11 @@ TEST(Simulation, DoesNotDependOnThreads) {
 }
 
 TEST(Simulation, IsForGossip) {
-  RunConfig config = gossip("all-reduce", 4);
+  config::RunConfig config = gossip("all-reduce", 4);
   config.consensus_stepsize = "auto";
   EXPECT_THROW(simulate(config, 1), ConfigError);
   EXPECT_THROW(simulate(gossip("choco", 1), 1), ConfigError);
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

@@ -19,52 +19,52 @@
 #include "models/layers.h"
 #include "storage/storage_fixture.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 
 inline constexpr std::int64_t kClasses = 4;
 inline constexpr std::int64_t kSide = 8;
 
 // No batch normalisation: the loss of a sample does not depend on its neighbours.
-class PlainModel final : public Model {
+class PlainModel final : public models::Model {
  public:
   explicit PlainModel(std::uint64_t seed = 1, std::int64_t classes = kClasses)
-      : Model(make_generator(seed)),
-        conv_(Scope(store()) / "conv", 3, 4, 3, {.padding = 1}),
-        head_(Scope(store()) / "head", 4 * kSide * kSide, classes) {}
+      : models::Model(make_generator(seed)),
+        conv_(models::Scope(store()) / "conv", 3, 4, 3, {.padding = 1}),
+        head_(models::Scope(store()) / "head", 4 * kSide * kSide, classes) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
     return head_(at::relu(conv_(inputs)).flatten(1));
   }
 
  private:
-  Conv2d conv_;
-  Linear head_;
+  models::Conv2d conv_;
+  models::Linear head_;
 };
 
 // Everything a resumed run can get wrong: running statistics, dropout and several kinds of layer.
-class NoisyModel final : public Model {
+class NoisyModel final : public models::Model {
  public:
   explicit NoisyModel(std::uint64_t seed = 1, std::int64_t classes = kClasses)
-      : Model(make_generator(seed)),
-        conv_(Scope(store()) / "conv", 3, 4, 3, {.padding = 1, .bias = false}),
-        norm_(Scope(store()) / "norm", 4),
-        head_(Scope(store()) / "head", 4 * kSide * kSide, classes) {}
+      : models::Model(make_generator(seed)),
+        conv_(models::Scope(store()) / "conv", 3, 4, 3, {.padding = 1, .bias = false}),
+        norm_(models::Scope(store()) / "norm", 4),
+        head_(models::Scope(store()) / "head", 4 * kSide * kSide, classes) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
     const at::Tensor features = at::relu(norm_(conv_(inputs))).flatten(1);
-    return head_(dropout(store(), features, 0.3));
+    return head_(models::dropout(store(), features, 0.3));
   }
 
  private:
-  Conv2d conv_;
-  BatchNorm2d norm_;
-  Linear head_;
+  models::Conv2d conv_;
+  models::BatchNorm2d norm_;
+  models::Linear head_;
 };
 
 // Images of one brightness for each class, under noise: learnable in a few steps.
-inline ArrayDataset small_images(std::int64_t count, bool crop_flip = false,
-                                 std::uint64_t seed = 7) {
-  ImageArray images;
+inline data::ArrayDataset small_images(std::int64_t count, bool crop_flip = false,
+                                       std::uint64_t seed = 7) {
+  data::ImageArray images;
   images.shape = {3, kSide, kSide};
   RandomStream random(seed, "small-images", {});
   for (std::int64_t i = 0; i < count; ++i) {
@@ -74,14 +74,14 @@ inline ArrayDataset small_images(std::int64_t count, bool crop_flip = false,
       images.pixels.push_back(static_cast<std::uint8_t>(50 * label + (random() & 0x3f)));
     }
   }
-  return ArrayDataset(std::move(images), {.class_names = {"a", "b", "c", "d"},
-                                          .normalization = Normalization::half(3),
-                                          .crop_flip = crop_flip});
+  return data::ArrayDataset(std::move(images), {.class_names = {"a", "b", "c", "d"},
+                                                .normalization = data::Normalization::half(3),
+                                                .crop_flip = crop_flip});
 }
 
 // Images `first` to `first + count` of a data set as one batch.
-inline BatchTensors batch_of(const Dataset& data, std::int64_t first, std::int64_t count) {
-  const SampleShape shape = data.shape();
+inline BatchTensors batch_of(const data::Dataset& data, std::int64_t first, std::int64_t count) {
+  const data::SampleShape shape = data.shape();
   BatchTensors batch{at::empty({count, shape.channels, shape.height, shape.width}),
                      at::empty({count}, at::kLong)};
   for (std::int64_t i = 0; i < count; ++i) {
@@ -100,8 +100,8 @@ class RememberedProgress final : public Progress {
   void step(Step done) override {
     if (on_step) on_step(done);
   }
-  void recorded(const StepRecord&) override {}
-  void evaluated(const EvaluationRecord&) override {}
+  void recorded(const metrics::StepRecord&) override {}
+  void evaluated(const metrics::EvaluationRecord&) override {}
   void note(const std::string& line) override { notes.push_back(line); }
   void end() override { ended = true; }
 
@@ -110,7 +110,7 @@ class RememberedProgress final : public Progress {
   bool ended = false;
 };
 
-class ConstantRate final : public LearningRate {
+class ConstantRate final : public schedules::LearningRate {
  public:
   explicit ConstantRate(double lr) : lr_(lr) {}
   double at(double) const override { return lr_; }
@@ -119,8 +119,9 @@ class ConstantRate final : public LearningRate {
   double lr_;
 };
 
-inline ReplicaOptions replica_with(const std::string& optimizer, bool channels_last = false) {
-  ReplicaOptions options;
+inline methods::ReplicaOptions replica_with(const std::string& optimizer,
+                                            bool channels_last = false) {
+  methods::ReplicaOptions options;
   options.optimizer = optimizer;
   options.channels_last = channels_last;
   options.weight_decay = 0.01;
@@ -128,7 +129,7 @@ inline ReplicaOptions replica_with(const std::string& optimizer, bool channels_l
 }
 
 struct SmallTrainingOptions {
-  ReplicaOptions replica = {};
+  methods::ReplicaOptions replica = {};
   double lr = 0.05;
   std::int64_t train_size = 52;  // an epoch of 7 steps, the last of them short
   std::int64_t batch = 8;
@@ -141,7 +142,7 @@ class SmallTraining {
   explicit SmallTraining(SmallTrainingOptions options = {})
       : model(std::make_unique<NoisyModel>()),
         replica(*model, options.replica),
-        method(methods().make("local", MethodOptions{})),
+        method(methods::methods().make("local", methods::MethodOptions{})),
         schedule(options.lr),
         train(small_images(options.train_size, options.crop_flip)),
         test_set(small_images(30, false, 8)),
@@ -153,7 +154,7 @@ class SmallTraining {
   }
 
   // The plan may be changed before the first call.
-  Trainer trainer(CheckpointStore* store = nullptr) {
+  Trainer trainer(storage::CheckpointStore* store = nullptr) {
     return Trainer({.model = *model,
                     .replica = replica,
                     .method = *method,
@@ -166,23 +167,23 @@ class SmallTraining {
   }
 
   // From the beginning, or from the latest checkpoint in `store`.
-  TrainingOutcome run(CheckpointStore* store = nullptr, bool resume = false) {
+  TrainingOutcome run(storage::CheckpointStore* store = nullptr, bool resume = false) {
     Trainer made = trainer(store);
     if (resume) made.resume(*store->load_latest([](const std::string&) {}));
     return made.run(stop);
   }
 
-  std::unique_ptr<Model> model;
-  Replica replica;
-  std::unique_ptr<UpdateMethod> method;
+  std::unique_ptr<models::Model> model;
+  methods::Replica replica;
+  std::unique_ptr<methods::UpdateMethod> method;
   ConstantRate schedule;
-  ArrayDataset train;
-  ArrayDataset test_set;
-  SampleOrder order;
-  MemorySink metrics;
+  data::ArrayDataset train;
+  data::ArrayDataset test_set;
+  data::SampleOrder order;
+  metrics::MemorySink metrics;
   RememberedProgress progress;
   TrainerOptions plan;
   std::atomic<bool> stop = false;
 };
 
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

@@ -12,7 +12,7 @@
 #include "engine/evaluator.h"
 #include "engine/worker_runs.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
 // A folder with a text that is not random: words follow each other by a rule with exceptions.
@@ -33,9 +33,9 @@ class TextTraining : public testing::Test {
     }
   }
 
-  RunConfig config(int workers, std::int64_t batch,
-                   const std::string& method = "all-reduce") const {
-    RunConfig config = small_run(workers, batch * workers, method);
+  config::RunConfig config(int workers, std::int64_t batch,
+                           const std::string& method = "all-reduce") const {
+    config::RunConfig config = small_run(workers, batch * workers, method);
     config.batch = batch;
     config.model = "lstm";
     config.data = "text";
@@ -51,10 +51,10 @@ class TextTraining : public testing::Test {
     return config;
   }
 
-  void expect_exact_resume(RunConfig config, Step first, bool mid_epoch) const {
+  void expect_exact_resume(config::RunConfig config, Step first, bool mid_epoch) const {
     const RunResult straight = run_group(config);
-    const TemporaryFolder store_folder;
-    CheckpointStore store(store_folder.path(), 2);
+    const storage::test::TemporaryFolder store_folder;
+    storage::CheckpointStore store(store_folder.path(), 2);
     const Step all = config.iterations;
     config.iterations = first;
     run_group(config, {.store = &store});
@@ -72,11 +72,11 @@ class TextTraining : public testing::Test {
     }
   }
 
-  TemporaryFolder folder_;
+  storage::test::TemporaryFolder folder_;
 };
 
 TEST_F(TextTraining, LearnsTheText) {
-  RunConfig one = config(1, 6, "local");
+  config::RunConfig one = config(1, 6, "local");
   one.iterations = 0;
   one.epochs = 10;
   one.rnn_hidden = 24;
@@ -92,8 +92,8 @@ TEST_F(TextTraining, LearnsTheText) {
 }
 
 TEST_F(TextTraining, OfTwoWorkersIsThatOfOneWithTheirColumns) {
-  RunConfig one = config(1, 6, "local");
-  RunConfig two = config(2, 3);
+  config::RunConfig one = config(1, 6, "local");
+  config::RunConfig two = config(2, 3);
   one.iterations = two.iterations = 40;  // beyond the first epoch
   const RunResult alone = run_group(one);
   const RunResult together = run_group(two);
@@ -107,7 +107,7 @@ TEST_F(TextTraining, OfTwoWorkersIsThatOfOneWithTheirColumns) {
 TEST_F(TextTraining, GoesOnExactlyInTheMiddleOfAnEpoch) {
   for (const std::string method : {"local", "all-reduce", "choco"}) {
     SCOPED_TRACE(method);
-    RunConfig run = config(method == "local" ? 1 : 2, 4, method);
+    config::RunConfig run = config(method == "local" ? 1 : 2, 4, method);
     if (method == "choco") {
       run.compressor = "sign";
       run.consensus_stepsize = "0.3";
@@ -119,7 +119,7 @@ TEST_F(TextTraining, GoesOnExactlyInTheMiddleOfAnEpoch) {
 }
 
 TEST_F(TextTraining, GoesOnExactlyAtTheEndOfAnEpoch) {
-  RunConfig run = config(2, 4);
+  config::RunConfig run = config(2, 4);
   const auto data = open_data(run, {});
   const Step epoch = sample_order(run, *data->train, {0, 2, 0}).steps_per_epoch();
   run.iterations = epoch + 5;
@@ -127,24 +127,24 @@ TEST_F(TextTraining, GoesOnExactlyAtTheEndOfAnEpoch) {
 }
 
 TEST_F(TextTraining, GoesOnWithOtherWorkersWhoTakeOverTheColumns) {
-  RunConfig run = config(2, 6);
+  config::RunConfig run = config(2, 6);
   run.iterations = 20;
   const RunResult straight = run_group(run);
-  const TemporaryFolder store_folder;
-  CheckpointStore store(store_folder.path(), 2);
+  const storage::test::TemporaryFolder store_folder;
+  storage::CheckpointStore store(store_folder.path(), 2);
   run.iterations = 9;
   run_group(run, {.store = &store});
-  RunConfig other = config(3, 4);
+  config::RunConfig other = config(3, 4);
   other.iterations = 20;
   const RunResult resumed = run_group(other, {.store = &store, .resume = true});
   EXPECT_LT(distance(resumed.parameters[0], straight.parameters[0]), 1e-5);
 }
 
 TEST_F(TextTraining, EvaluatesEveryWordOnceWhoeverDoesIt) {
-  std::vector<EvaluationRecord> records;
+  std::vector<metrics::EvaluationRecord> records;
   for (const int workers : {1, 2, 3}) {
     // No step has any effect, so all evaluate the same model.
-    RunConfig run = config(workers, 6 / workers, workers == 1 ? "local" : "all-reduce");
+    config::RunConfig run = config(workers, 6 / workers, workers == 1 ? "local" : "all-reduce");
     run.iterations = 2;
     run.lr = 0;
     run.eval_batch = 5;
@@ -152,7 +152,7 @@ TEST_F(TextTraining, EvaluatesEveryWordOnceWhoeverDoesIt) {
     ASSERT_EQ(result.evaluations.size(), 1u);
     records.push_back(result.evaluations[0]);
   }
-  for (const EvaluationRecord& record : records) {
+  for (const metrics::EvaluationRecord& record : records) {
     EXPECT_EQ(record.samples, 203 + 19 - 1);
     EXPECT_NEAR(record.loss, records[0].loss, 1e-6);
     EXPECT_EQ(record.top1, records[0].top1);
@@ -160,7 +160,7 @@ TEST_F(TextTraining, EvaluatesEveryWordOnceWhoeverDoesIt) {
 }
 
 TEST_F(TextTraining, IsNotDisturbedByAnEvaluation) {
-  RunConfig run = config(1, 6, "local");
+  config::RunConfig run = config(1, 6, "local");
   run.iterations = 0;
   run.epochs = 2;
   const RunResult without = run_group(run);
@@ -180,7 +180,7 @@ TEST_F(TextTraining, IsNotDisturbedByAnEvaluation) {
 }
 
 TEST_F(TextTraining, EvaluatesOnTheValidationTextWhenAsked) {
-  RunConfig run = config(1, 6, "local");
+  config::RunConfig run = config(1, 6, "local");
   run.iterations = 1;
   run.eval_split = "validation";
   const RunResult result = run_group(run);
@@ -190,19 +190,19 @@ TEST_F(TextTraining, EvaluatesOnTheValidationTextWhenAsked) {
 }
 
 TEST_F(TextTraining, RefusesWhatATextHasNot) {
-  const auto expect_refused = [&](const std::function<void(RunConfig&)>& change) {
-    RunConfig bad = config(2, 4);
+  const auto expect_refused = [&](const std::function<void(config::RunConfig&)>& change) {
+    config::RunConfig bad = config(2, 4);
     change(bad);
     EXPECT_THROW(build_model(bad, *open_data(bad, {})->train), ConfigError);
   };
-  expect_refused([](RunConfig& bad) { bad.model = "mlp-100"; });
-  expect_refused([](RunConfig& bad) { bad.data = "synthetic"; });
-  expect_refused([](RunConfig& bad) { bad.partition = "random"; });
-  expect_refused([](RunConfig& bad) { bad.accumulate = 2; });
-  expect_refused([](RunConfig& bad) { bad.method = "swamp"; });
-  expect_refused([](RunConfig& bad) { bad.target_accuracy = 0.5; });
-  expect_refused([](RunConfig& bad) { bad.batch = 5000; });
+  expect_refused([](config::RunConfig& bad) { bad.model = "mlp-100"; });
+  expect_refused([](config::RunConfig& bad) { bad.data = "synthetic"; });
+  expect_refused([](config::RunConfig& bad) { bad.partition = "random"; });
+  expect_refused([](config::RunConfig& bad) { bad.accumulate = 2; });
+  expect_refused([](config::RunConfig& bad) { bad.method = "swamp"; });
+  expect_refused([](config::RunConfig& bad) { bad.target_accuracy = 0.5; });
+  expect_refused([](config::RunConfig& bad) { bad.batch = 5000; });
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

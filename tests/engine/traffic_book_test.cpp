@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::engine {
 namespace {
 
 class TrafficBookTest : public testing::Test {
@@ -58,4 +58,4 @@ TEST_F(TrafficBookTest, GivesMessagesToWhoeverSaysTheyAreTheirs) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::engine

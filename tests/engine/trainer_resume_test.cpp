@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "engine/small_training.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
 struct State {
@@ -17,7 +17,7 @@ struct State {
 State state_of(SmallTraining& training) {
   State state{training.replica.parameters().clone(), training.replica.statistics().clone(), {}, {}};
   for (const at::Tensor& slot : training.replica.slots()) state.slots.push_back(slot.clone());
-  for (const Buffer& buffer : training.model->store().buffers()) {
+  for (const models::Buffer& buffer : training.model->store().buffers()) {
     state.buffers.push_back(buffer.value.clone());
   }
   return state;
@@ -63,8 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(ResumedRun, EqualsAnUninterruptedOneBitForBit) {
   const State expected = straight();
   for (const Step pause : {1, 7, 17, 39}) {  // 7 is the end of an epoch
-    TemporaryFolder folder;
-    CheckpointStore store(folder.path(), 2);
+    storage::test::TemporaryFolder folder;
+    storage::CheckpointStore store(folder.path(), 2);
     {
       SmallTraining first(options());
       first.progress.on_step = [&](Step done) { first.stop = done == pause; };
@@ -80,8 +80,8 @@ TEST_P(ResumedRun, EqualsAnUninterruptedOneBitForBit) {
 }
 
 TEST_P(ResumedRun, MayBeInterruptedAgainAndAgain) {
-  TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 2);
+  storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 2);
   Step done_so_far = 0;
   while (done_so_far < 40) {
     SmallTraining sitting(options());
@@ -92,8 +92,8 @@ TEST_P(ResumedRun, MayBeInterruptedAgainAndAgain) {
 }
 
 TEST(ResumedTrainer, KeepsCountingTimeAndTheBestEvaluation) {
-  TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 2);
+  storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 2);
   TrainingOutcome first;
   {
     SmallTraining training;
@@ -113,12 +113,12 @@ TEST(ResumedTrainer, KeepsCountingTimeAndTheBestEvaluation) {
 }
 
 TEST(ResumedTrainer, RefusesACheckpointOfAnotherOptimizer) {
-  TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 2);
+  storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 2);
   SmallTraining(SmallTrainingOptions{.replica = replica_with("sgd")}).run(&store);
   SmallTraining other(SmallTrainingOptions{.replica = replica_with("adam")});
   EXPECT_THROW(other.run(&store, /*resume=*/true), FileError);
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

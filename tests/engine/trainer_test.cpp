@@ -11,19 +11,20 @@
 #include "core/failpoint.h"
 #include "engine/small_training.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
 
-std::vector<std::string> event_names(const MemorySink& metrics) {
+std::vector<std::string> event_names(const metrics::MemorySink& metrics) {
   std::vector<std::string> names;
-  for (const EventRecord& event : metrics.all<EventRecord>()) names.push_back(event.event);
+  for (const metrics::EventRecord& event : metrics.all<metrics::EventRecord>())
+    names.push_back(event.event);
   return names;
 }
 
-std::optional<Step> best_in(const CheckpointStore& store) {
+std::optional<Step> best_in(const storage::CheckpointStore& store) {
   const auto best = store.load_best();
   return best ? std::optional<Step>(best->step) : std::nullopt;
 }
@@ -48,19 +49,21 @@ TEST(Trainer, LearnsAndRemembersTheBestEvaluation) {
   const TrainingOutcome outcome = training.run();
   ASSERT_TRUE(outcome.best && outcome.last);
   EXPECT_GT(outcome.best->top1, 0.8);
-  const auto evaluations = training.metrics.all<EvaluationRecord>();
+  const auto evaluations = training.metrics.all<metrics::EvaluationRecord>();
   EXPECT_EQ(evaluations.size(), 20U);
-  const auto best = std::max_element(
-      evaluations.begin(), evaluations.end(),
-      [](const EvaluationRecord& a, const EvaluationRecord& b) { return a.top1 < b.top1; });
+  const auto best =
+      std::max_element(evaluations.begin(), evaluations.end(),
+                       [](const metrics::EvaluationRecord& a, const metrics::EvaluationRecord& b) {
+                         return a.top1 < b.top1;
+                       });
   EXPECT_EQ(outcome.best->top1, best->top1);
   EXPECT_EQ(outcome.best_step, best->step);  // the first of equals
   EXPECT_EQ(outcome.last->top1, evaluations.back().top1);
 }
 
 TEST(Trainer, StopsAtTheTargetAccuracy) {
-  TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 2);
+  storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 2);
   SmallTraining training;
   training.plan.total_steps = 1000;
   training.plan.eval_every_epochs = 1;
@@ -72,14 +75,15 @@ TEST(Trainer, StopsAtTheTargetAccuracy) {
   EXPECT_GE(outcome.last->top1, 0.8);
   EXPECT_EQ(store.load_latest({})->step, outcome.steps);
   EXPECT_EQ(best_in(store), outcome.steps);
-  for (const EvaluationRecord& earlier : training.metrics.all<EvaluationRecord>()) {
+  for (const metrics::EvaluationRecord& earlier :
+       training.metrics.all<metrics::EvaluationRecord>()) {
     EXPECT_EQ(earlier.top1 >= 0.8, earlier.step == outcome.steps);
   }
 }
 
 TEST(Trainer, WhenToldToStopFinishesTheStepAndSaves) {
-  TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 2);
+  storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 2);
   SmallTraining training;
   training.progress.on_step = [&](Step done) { training.stop = done == 17; };
   const TrainingOutcome outcome = training.run(&store);
@@ -91,8 +95,8 @@ TEST(Trainer, WhenToldToStopFinishesTheStepAndSaves) {
 }
 
 TEST(Trainer, ToldToStopAfterTheLastStepSavesItAndLeavesTheEvaluationToResume) {
-  TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 2);
+  storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 2);
   SmallTraining training;
   training.progress.on_step = [&](Step done) { training.stop = done == 40; };
   const TrainingOutcome outcome = training.run(&store);
@@ -110,7 +114,7 @@ TEST(Trainer, RecordsCoverEveryStepOnceWithTimesThatAddUp) {
   Step covered = 0;
   std::int64_t samples = 0;
   double time = 0;
-  for (const StepRecord& record : training.metrics.all<StepRecord>()) {
+  for (const metrics::StepRecord& record : training.metrics.all<metrics::StepRecord>()) {
     covered += record.steps;
     samples += record.samples;
     EXPECT_EQ(record.step, covered);
@@ -136,10 +140,10 @@ TEST(Trainer, RecordsCoverEveryStepOnceWithTimesThatAddUp) {
 
 // What the trainer measures is where the time goes, not where it is easy to measure.
 TEST(Trainer, AccountsForTimeSpentWaitingForData) {
-  class SlowDataset final : public Dataset {
+  class SlowDataset final : public data::Dataset {
    public:
     std::int64_t size() const override { return images_.size(); }
-    SampleShape shape() const override { return images_.shape(); }
+    data::SampleShape shape() const override { return images_.shape(); }
     const std::vector<std::string>& class_names() const override { return images_.class_names(); }
     std::int64_t label(std::int64_t index) const override { return images_.label(index); }
     void read(std::int64_t index, std::uint64_t augmentation, std::span<float> out) const override {
@@ -148,7 +152,7 @@ TEST(Trainer, AccountsForTimeSpentWaitingForData) {
     }
 
    private:
-    ArrayDataset images_ = small_images(52);
+    data::ArrayDataset images_ = small_images(52);
   };
   SmallTraining training;
   const SlowDataset slow;
@@ -166,8 +170,8 @@ TEST(Trainer, AccountsForTimeSpentWaitingForData) {
 }
 
 TEST(Trainer, MarksTheBestAlsoWhenItsStepIsAlreadySaved) {
-  TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 2);
+  storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 2);
   SmallTraining training;  // evaluates at the end only, after the checkpoint of step 40
   training.run(&store);
   EXPECT_EQ(best_in(store), 40);
@@ -178,8 +182,8 @@ TEST(Trainer, GoesOnAfterACheckpointThatFailed) {
 #ifndef COHORT_FAILPOINTS
   GTEST_SKIP() << "built without failpoints";
 #endif
-  TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 10);
+  storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 10);
   SmallTraining training;
   training.progress.on_step = [&](Step done) {
     if (done == 20) set_failpoints("file.write=error@1");
@@ -189,7 +193,7 @@ TEST(Trainer, GoesOnAfterACheckpointThatFailed) {
   set_failpoints("");
   EXPECT_EQ(outcome.steps, 40);
   std::vector<Step> saved;
-  for (const StoredCheckpoint& checkpoint : store.list()) saved.push_back(checkpoint.step);
+  for (const storage::StoredCheckpoint& checkpoint : store.list()) saved.push_back(checkpoint.step);
   EXPECT_THAT(saved, testing::ElementsAre(40, 30, 10));
   ASSERT_EQ(training.progress.notes.size(), 1U);
   EXPECT_THAT(training.progress.notes.front(), HasSubstr("step 20"));
@@ -201,8 +205,8 @@ TEST(Trainer, FailsWhenTheLastCheckpointCannotBeSaved) {
   GTEST_SKIP() << "built without failpoints";
 #endif
   for (const bool interrupted : {false, true}) {
-    TemporaryFolder folder;
-    CheckpointStore store(folder.path(), 10);
+    storage::test::TemporaryFolder folder;
+    storage::CheckpointStore store(folder.path(), 10);
     SmallTraining training;
     training.progress.on_step = [&](Step done) {
       if (done == 33) set_failpoints("file.write=error");
@@ -215,8 +219,8 @@ TEST(Trainer, FailsWhenTheLastCheckpointCannotBeSaved) {
 }
 
 TEST(Trainer, ADivergedEvaluationCanBeResumed) {
-  TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 2);
+  storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 2);
   {
     SmallTraining training;
     training.plan.total_steps = 10;
@@ -229,4 +233,4 @@ TEST(Trainer, ADivergedEvaluationCanBeResumed) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

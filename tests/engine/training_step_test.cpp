@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "engine/small_training.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
 using testing::HasSubstr;
@@ -19,8 +19,8 @@ template <class AnyModel>
 at::Tensor after_steps(const BatchTensors& batch, std::int64_t accumulate,
                        std::vector<Step> steps = {0, 1, 2}) {
   AnyModel model;
-  Replica replica(model, {});
-  const auto method = methods().make("local", MethodOptions{});
+  methods::Replica replica(model, {});
+  const auto method = methods::methods().make("local", methods::MethodOptions{});
   TrainingStep step(model, replica, *method,
                     {.pass_samples = (batch.labels.size(0) + accumulate - 1) / accumulate});
   ClassificationSums sums;
@@ -30,20 +30,20 @@ at::Tensor after_steps(const BatchTensors& batch, std::int64_t accumulate,
 }
 
 // Asks for a probe in every second step and keeps what it is told.
-class Prober final : public UpdateMethod, public OverlappedExchange {
+class Prober final : public methods::UpdateMethod, public methods::OverlappedExchange {
  public:
-  void start(Replica&) override {}
-  StepKind before_step(Replica&) override {
-    return updates % 2 == 1 ? StepKind::kProbe : StepKind::kTrain;
+  void start(methods::Replica&) override {}
+  methods::StepKind before_step(methods::Replica&) override {
+    return updates % 2 == 1 ? methods::StepKind::kProbe : methods::StepKind::kTrain;
   }
-  void gradients_ready(Replica&, Range) override { ++ranges; }
-  void update(Replica& replica, const StepInfo& info) override {
+  void gradients_ready(methods::Replica&, Range) override { ++ranges; }
+  void update(methods::Replica& replica, const methods::StepInfo& info) override {
     losses.push_back(info.loss);
     if (updates++ % 2 == 0) replica.apply_gradients(info.lr);
   }
-  void materialize(Replica&) override {}
-  void finish(Replica&, Ending) override {}
-  void visit_state(StateVisitor&) override {}
+  void materialize(methods::Replica&) override {}
+  void finish(methods::Replica&, methods::Ending) override {}
+  void visit_state(methods::StateVisitor&) override {}
 
   int updates = 0;
   int ranges = 0;
@@ -51,10 +51,10 @@ class Prober final : public UpdateMethod, public OverlappedExchange {
 };
 
 TEST(TrainingStep, LearnsNothingFromAProbeButItsLoss) {
-  const ArrayDataset data = small_images(24);
+  const data::ArrayDataset data = small_images(24);
   const BatchTensors batch = batch_of(data, 0, 24);
   PlainModel model;
-  Replica replica(model, {});
+  methods::Replica replica(model, {});
   Prober prober;
   TrainingStep step(model, replica, prober, {});
   ClassificationSums sums;
@@ -72,7 +72,7 @@ TEST(TrainingStep, LearnsNothingFromAProbeButItsLoss) {
 }
 
 TEST(TrainingStep, InPartsEqualsOnePassOverTheWholeBatch) {
-  const ArrayDataset data = small_images(24);
+  const data::ArrayDataset data = small_images(24);
   const BatchTensors batch = batch_of(data, 0, 24);
   const at::Tensor whole = after_steps<PlainModel>(batch, 1);
   ASSERT_FALSE(whole.equal(after_steps<PlainModel>(batch, 1, {})));
@@ -83,7 +83,7 @@ TEST(TrainingStep, InPartsEqualsOnePassOverTheWholeBatch) {
 }
 
 TEST(TrainingStep, PartsOfUnequalSizeCountByTheirSamples) {
-  const ArrayDataset data = small_images(23);
+  const data::ArrayDataset data = small_images(23);
   for (const std::int64_t samples : {1, 5, 23}) {
     const BatchTensors batch = batch_of(data, 0, samples);
     const at::Tensor whole = after_steps<PlainModel>(batch, 1);
@@ -96,13 +96,13 @@ TEST(TrainingStep, PartsOfUnequalSizeCountByTheirSamples) {
 }
 
 TEST(TrainingStep, ReportsTheMeanLossOfTheWholeBatch) {
-  const ArrayDataset data = small_images(23);
+  const data::ArrayDataset data = small_images(23);
   const BatchTensors batch = batch_of(data, 0, 23);
   PlainModel model;
   const double expected =
       at::cross_entropy_loss(model.forward(batch.inputs), batch.labels).item<double>();
-  Replica replica(model, {});
-  const auto method = methods().make("local", MethodOptions{});
+  methods::Replica replica(model, {});
+  const auto method = methods::methods().make("local", methods::MethodOptions{});
   TrainingStep step(model, replica, *method, {.pass_samples = 3});
   ClassificationSums sums;
   step.run(batch, batch.labels.size(0), {0, 0.1}, sums);
@@ -110,7 +110,7 @@ TEST(TrainingStep, ReportsTheMeanLossOfTheWholeBatch) {
 }
 
 TEST(TrainingStep, DropsTheSameUnitsAtTheSameStepWhateverCameBefore) {
-  const ArrayDataset data = small_images(16);
+  const data::ArrayDataset data = small_images(16);
   const BatchTensors batch = batch_of(data, 0, 16);
   EXPECT_TRUE(after_steps<NoisyModel>(batch, 1, {5}).equal(after_steps<NoisyModel>(batch, 1, {5})));
   EXPECT_FALSE(
@@ -118,8 +118,8 @@ TEST(TrainingStep, DropsTheSameUnitsAtTheSameStepWhateverCameBefore) {
 
   // A second object whose generator has been used for something else in between.
   NoisyModel model;
-  Replica replica(model, {});
-  const auto method = methods().make("local", MethodOptions{});
+  methods::Replica replica(model, {});
+  const auto method = methods::methods().make("local", methods::MethodOptions{});
   TrainingStep step(model, replica, *method, {});
   at::empty({99}).normal_(0, 1, model.store().generator());
   ClassificationSums sums;
@@ -128,12 +128,12 @@ TEST(TrainingStep, DropsTheSameUnitsAtTheSameStepWhateverCameBefore) {
 }
 
 TEST(TrainingStep, DropsOtherUnitsOnOtherRanksAndSeeds) {
-  const ArrayDataset data = small_images(16);
+  const data::ArrayDataset data = small_images(16);
   const BatchTensors batch = batch_of(data, 0, 16);
   const auto with = [&](Seed seed, Rank rank) {
     NoisyModel model;
-    Replica replica(model, {});
-    const auto method = methods().make("local", MethodOptions{});
+    methods::Replica replica(model, {});
+    const auto method = methods::methods().make("local", methods::MethodOptions{});
     TrainingStep step(model, replica, *method, {.seed = seed, .rank = rank});
     ClassificationSums sums;
     step.run(batch, batch.labels.size(0), {0, 0.1}, sums);
@@ -144,13 +144,13 @@ TEST(TrainingStep, DropsOtherUnitsOnOtherRanksAndSeeds) {
 }
 
 TEST(TrainingStep, StopsAtALossThatIsNoNumberAndKeepsTheParameters) {
-  const ArrayDataset data = small_images(16);
+  const data::ArrayDataset data = small_images(16);
   for (const std::int64_t accumulate : {1, 4}) {
     BatchTensors batch = batch_of(data, 0, 16);
     batch.inputs[15].fill_(std::numeric_limits<float>::quiet_NaN());  // in the last part
     PlainModel model;
-    Replica replica(model, {});
-    const auto method = methods().make("local", MethodOptions{});
+    methods::Replica replica(model, {});
+    const auto method = methods::methods().make("local", methods::MethodOptions{});
     TrainingStep step(model, replica, *method,
                       {.pass_samples = (batch.labels.size(0) + accumulate - 1) / accumulate});
     const at::Tensor before = replica.parameters().clone();
@@ -169,11 +169,11 @@ TEST(TrainingStep, StopsAtALossThatIsNoNumberAndKeepsTheParameters) {
 }
 
 TEST(TrainingStep, MeasuresEveryPartOfAStep) {
-  const ArrayDataset data = small_images(16);
+  const data::ArrayDataset data = small_images(16);
   const BatchTensors batch = batch_of(data, 0, 16);
   PlainModel model;
-  Replica replica(model, {});
-  const auto method = methods().make("local", MethodOptions{});
+  methods::Replica replica(model, {});
+  const auto method = methods::methods().make("local", methods::MethodOptions{});
   TrainingStep step(model, replica, *method, {});
   ClassificationSums sums;
   const Clock::time_point start = Clock::now();
@@ -187,4 +187,4 @@ TEST(TrainingStep, MeasuresEveryPartOfAStep) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

@@ -12,22 +12,23 @@
 #include "methods/settings.h"
 #include "transport/in_process.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 
-inline std::vector<Membership> memberships(int size) {
+inline std::vector<collectives::Membership> memberships(int size) {
   std::vector<std::shared_ptr<Activity>> activities;
   for (Rank rank = 0; rank < size; ++rank) activities.push_back(std::make_shared<Activity>());
-  auto control = make_shared_memory_group(size, activities);
-  auto gradients = make_shared_memory_group(size, activities);
-  auto messages = make_in_process_group(size);
-  std::vector<Membership> members(static_cast<std::size_t>(size));
+  auto control = collectives::make_shared_memory_group(size, activities);
+  auto gradients = collectives::make_shared_memory_group(size, activities);
+  auto messages = transport::make_in_process_group(size);
+  std::vector<collectives::Membership> members(static_cast<std::size_t>(size));
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     members[rank].rank = members[rank].host_rank = static_cast<Rank>(rank);
     members[rank].size = members[rank].host_size = size;
     if (size > 1) {
       members[rank].control = std::move(control[rank]);
       members[rank].gradients = std::move(gradients[rank]);
-      members[rank].messages = std::make_unique<MeteredTransport>(std::move(messages[rank]));
+      members[rank].messages =
+          std::make_unique<transport::MeteredTransport>(std::move(messages[rank]));
     }
     members[rank].activity = activities[rank];
   }
@@ -35,9 +36,9 @@ inline std::vector<Membership> memberships(int size) {
 }
 
 // 101 samples of 1x6x6 for a network without batch normalisation; nothing is saved.
-inline RunConfig small_run(int workers, std::int64_t batch_of_all,
-                           const std::string& method = "all-reduce") {
-  RunConfig config;
+inline config::RunConfig small_run(int workers, std::int64_t batch_of_all,
+                                   const std::string& method = "all-reduce") {
+  config::RunConfig config;
   config.model = "mlp-100";
   config.data = "synthetic";
   config.synthetic_shape = "1x6x6";
@@ -51,7 +52,7 @@ inline RunConfig small_run(int workers, std::int64_t batch_of_all,
   config.eval_every = 0;
   config.eval_batch = 10;
   config.record_every = 10;
-  set_setting(config, "check-replicas", Step{5});
+  methods::set_setting(config, "check-replicas", Step{5});
   config.peer_timeout = 60;
   config.first_bucket = 0.001;
   config.bucket = "0.005";
@@ -63,38 +64,38 @@ struct RunResult {
   std::vector<at::Tensor> statistics;
   std::vector<at::Tensor> momentum;
   std::vector<TrainingOutcome> outcomes;
-  std::vector<StepRecord> records;            // the first worker's
-  std::vector<EvaluationRecord> evaluations;  // likewise
+  std::vector<metrics::StepRecord> records;            // the first worker's
+  std::vector<metrics::EvaluationRecord> evaluations;  // likewise
 };
 
 struct RunExtras {
-  CheckpointStore* store = nullptr;
+  storage::CheckpointStore* store = nullptr;
   bool resume = false;
-  const DataSplits* data = nullptr;             // instead of the configuration's
+  const data::DataSplits* data = nullptr;       // instead of the configuration's
   std::function<void(Step)> on_step = nullptr;  // of the last worker
   const std::atomic<bool>* stop = nullptr;      // likewise
-  std::function<std::vector<Membership>(int)> join = memberships;
+  std::function<std::vector<collectives::Membership>(int)> join = memberships;
 };
 
 // Where a run that is saved in `store` goes on: `changed` when the batch of all workers is not what
 // it was.
-inline ResumePoint resume_point(const CheckpointStore& store, bool changed) {
+inline ResumePoint resume_point(const storage::CheckpointStore& store, bool changed) {
   const auto checkpoint = store.load_latest([](const std::string&) {});
   const nlohmann::json engine = checkpoint->extra.at("engine");
   const nlohmann::json place = engine.at("order").at(changed ? "stands_at" : "started_at");
   return {{place.at(0), place.at(1), place.at(2)}, checkpoint->step, engine.dump(), "the store"};
 }
 
-inline RunResult run_group(const RunConfig& config, const RunExtras& extras = {}) {
+inline RunResult run_group(const config::RunConfig& config, const RunExtras& extras = {}) {
   const auto size = static_cast<std::size_t>(config.workers);
   const auto own_data = open_data(config, {});
-  const DataSplits* data = extras.data == nullptr ? own_data.get() : extras.data;
+  const data::DataSplits* data = extras.data == nullptr ? own_data.get() : extras.data;
   RunResult result;
   result.parameters.resize(size);
   result.statistics.resize(size);
   result.momentum.resize(size);
   result.outcomes.resize(size);
-  MemorySink sink;
+  metrics::MemorySink sink;
   std::optional<ResumePoint> resume;
   if (extras.resume) {
     resume = resume_point(*extras.store, false);
@@ -109,7 +110,7 @@ inline RunResult run_group(const RunConfig& config, const RunExtras& extras = {}
   run_workers(config, *data, members, resume ? &*resume : nullptr, [&](Worker& worker) {
     const auto at = static_cast<std::size_t>(worker.member().rank);
     RememberedProgress progress;
-    MemorySink discarded;
+    metrics::MemorySink discarded;
     TrainerParts parts = worker.parts(*data, worker.is_first() ? sink : discarded, progress);
     TrainerOptions options = worker.options();
     if (worker.is_first()) parts.outlets.checkpoints = extras.store;
@@ -129,8 +130,8 @@ inline RunResult run_group(const RunConfig& config, const RunExtras& extras = {}
       result.momentum[at] = worker.replica().slots()[0].clone();
     }
   });
-  result.records = sink.all<StepRecord>();
-  result.evaluations = sink.all<EvaluationRecord>();
+  result.records = sink.all<metrics::StepRecord>();
+  result.evaluations = sink.all<metrics::EvaluationRecord>();
   return result;
 }
 
@@ -145,4 +146,4 @@ inline void expect_equal_replicas(const RunResult& result) {
   }
 }
 
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

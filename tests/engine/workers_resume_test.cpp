@@ -7,7 +7,7 @@
 #include "engine/counting_dataset.h"
 #include "engine/worker_runs.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
 using testing::AllOf;
@@ -23,10 +23,10 @@ void expect_same_bits(const RunResult& found, const RunResult& expected) {
 }
 
 // Stopped after `first` steps and resumed equals never stopped.
-void expect_exact_resume(RunConfig config, Step first) {
+void expect_exact_resume(config::RunConfig config, Step first) {
   const RunResult straight = run_group(config);
-  const TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 2);
+  const storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 2);
   const Step all = config.iterations;
   config.iterations = first;
   run_group(config, {.store = &store});
@@ -34,8 +34,8 @@ void expect_exact_resume(RunConfig config, Step first) {
   expect_same_bits(run_group(config, {.store = &store, .resume = true}), straight);
 }
 
-RunConfig with_batch_norm(int workers, const std::string& method) {
-  RunConfig config = small_run(workers, 24, method);
+config::RunConfig with_batch_norm(int workers, const std::string& method) {
+  config::RunConfig config = small_run(workers, 24, method);
   config.model = "resnet8";
   config.synthetic_shape = "3x8x8";
   config.lr = 0.01;
@@ -56,7 +56,7 @@ TEST(ResumedWorkers, WithOwnModelsOrMemoriesGoOnExactly) {
   for (const std::string method : {"d-psgd", "choco", "dcd", "ecd", "deep-squeeze", "ef-sign",
                                    "sign-sgd", "dgc", "power-sgd"}) {
     SCOPED_TRACE(method);
-    RunConfig config = with_batch_norm(4, method);
+    config::RunConfig config = with_batch_norm(4, method);
     if (method == "choco" || method == "deep-squeeze") config.consensus_stepsize = "0.1";
     if (method == "choco" || method == "deep-squeeze") config.compressor = "sign";
     if (method == "choco") config.estimates_start = "zero";
@@ -64,10 +64,13 @@ TEST(ResumedWorkers, WithOwnModelsOrMemoriesGoOnExactly) {
     if (method == "dgc") config.compressor = "top-k";
     if (method == "sign-sgd") config.lr = 1e-4;
     // Step 8 is in the middle of three steps alone.
-    set_setting(config, "average-every", Step{method == "choco" ? 2 : method == "ef-sign" ? 3 : 1});
+    methods::set_setting(config, "average-every",
+                         Step{method == "choco"     ? 2
+                              : method == "ef-sign" ? 3
+                                                    : 1});
     const RunResult straight = run_group(config);
-    const TemporaryFolder folder;
-    CheckpointStore store(folder.path(), 2);
+    const storage::test::TemporaryFolder folder;
+    storage::CheckpointStore store(folder.path(), 2);
     const Step all = config.iterations;
     config.iterations = 8;
     run_group(config, {.store = &store});
@@ -82,7 +85,7 @@ TEST(ResumedWorkers, WithOwnModelsOrMemoriesGoOnExactly) {
 }
 
 TEST(ResumedWorkers, GoOnExactlyWithSynchronisedStatisticsAndAdam) {
-  RunConfig config = with_batch_norm(3, "all-reduce");
+  config::RunConfig config = with_batch_norm(3, "all-reduce");
   config.batch_norm = "synchronised";
   config.optimizer = "adam";
   config.lr = 0.001;
@@ -90,10 +93,10 @@ TEST(ResumedWorkers, GoOnExactlyWithSynchronisedStatisticsAndAdam) {
 }
 
 TEST(ResumedWorkers, GoOnExactlyWhenTheyWereInterrupted) {
-  const RunConfig config = with_batch_norm(2, "all-reduce");
+  const config::RunConfig config = with_batch_norm(2, "all-reduce");
   const RunResult straight = run_group(config);
-  const TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 2);
+  const storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 2);
   std::atomic<bool> stop = false;
   const RunExtras extras{
       .store = &store, .on_step = [&](Step done) { stop = done == 6; }, .stop = &stop};
@@ -102,18 +105,18 @@ TEST(ResumedWorkers, GoOnExactlyWhenTheyWereInterrupted) {
 }
 
 TEST(ResumedLocalSteps, StopOnlyWhereTheModelsAreAveraged) {
-  RunConfig config = small_run(3, 24);
-  set_setting(config, "average-every", Step{4});
+  config::RunConfig config = small_run(3, 24);
+  methods::set_setting(config, "average-every", Step{4});
   config.iterations = 22;
   config.checkpoint_every = 8;
   const RunResult straight = [&] {
-    const TemporaryFolder folder;
-    CheckpointStore store(folder.path(), 2);
+    const storage::test::TemporaryFolder folder;
+    storage::CheckpointStore store(folder.path(), 2);
     return run_group(config, {.store = &store});
   }();
   for (const Step told_at : {1, 8, 13}) {
-    const TemporaryFolder folder;
-    CheckpointStore store(folder.path(), 2);
+    const storage::test::TemporaryFolder folder;
+    storage::CheckpointStore store(folder.path(), 2);
     std::atomic<bool> stop = false;
     const RunExtras extras{.store = &store,
                            .on_step = [&](Step done) { stop = stop || done == told_at; },
@@ -128,7 +131,7 @@ TEST(OtherWorkers, SeeTheRestOfTheEpochOnceAndKeepToTheSchedule) {
   for (const int later : {2, 3, 1, 8}) {
     for (const Step saved_at : {2, 6}) {  // in the first and in the second of three epochs
       SCOPED_TRACE(std::to_string(later) + " workers after step " + std::to_string(saved_at));
-      RunConfig config = small_run(4, 24);  // 6 each, 5 steps an epoch
+      config::RunConfig config = small_run(4, 24);  // 6 each, 5 steps an epoch
       config.record_every = 1;
       config.schedule = "cosine";
       config.epochs = 3;
@@ -137,8 +140,8 @@ TEST(OtherWorkers, SeeTheRestOfTheEpochOnceAndKeepToTheSchedule) {
       auto counting = std::make_unique<CountingDataset>(std::move(data->train));
       const CountingDataset& counted = *counting;
       data->train = std::move(counting);
-      const TemporaryFolder folder;
-      CheckpointStore store(folder.path(), 2);
+      const storage::test::TemporaryFolder folder;
+      storage::CheckpointStore store(folder.path(), 2);
       config.loader_threads = 0;  // reads nothing ahead that is not trained on
       std::atomic<bool> stop = false;
       const RunResult first =
@@ -167,7 +170,7 @@ TEST(OtherWorkers, SeeTheRestOfTheEpochOnceAndKeepToTheSchedule) {
       EXPECT_NEAR(rest.records.back().epoch, 3, 1e-9);
       double rate = first.records.back().lr;
       double epoch = first.records.back().epoch;
-      for (const StepRecord& record : rest.records) {
+      for (const metrics::StepRecord& record : rest.records) {
         if (record.rank != 0) continue;
         EXPECT_LE(record.lr, rate);
         EXPECT_GE(record.epoch, epoch);
@@ -181,10 +184,10 @@ TEST(OtherWorkers, SeeTheRestOfTheEpochOnceAndKeepToTheSchedule) {
 }
 
 TEST(OtherWorkers, WithTheSameBatchOfAllGoOnAsOneRun) {
-  const RunConfig before = small_run(4, 24);
-  const TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 2);
-  RunConfig first = before;
+  const config::RunConfig before = small_run(4, 24);
+  const storage::test::TemporaryFolder folder;
+  storage::CheckpointStore store(folder.path(), 2);
+  config::RunConfig first = before;
   first.iterations = 23;
   run_group(first, {.store = &store});
   const RunResult rest = run_group(small_run(2, 24), {.store = &store, .resume = true});
@@ -192,4 +195,4 @@ TEST(OtherWorkers, WithTheSameBatchOfAllGoOnAsOneRun) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

@@ -6,7 +6,7 @@
 #include "core/patience.h"
 #include "engine/worker_runs.h"
 
-namespace cohort::test {
+namespace cohort::engine::test {
 namespace {
 
 using testing::HasSubstr;
@@ -20,9 +20,9 @@ class ManyWorkers : public testing::TestWithParam<MethodAndWorkers> {
  protected:
   // The same run by these workers and by one; `change` sets what differs from small_run().
   void expect_equal_to_one(std::int64_t batch_of_all,
-                           const std::function<void(RunConfig&)>& change) const {
-    RunConfig alone = small_run(1, batch_of_all);
-    RunConfig many = small_run(GetParam().workers, batch_of_all, GetParam().method);
+                           const std::function<void(config::RunConfig&)>& change) const {
+    config::RunConfig alone = small_run(1, batch_of_all);
+    config::RunConfig many = small_run(GetParam().workers, batch_of_all, GetParam().method);
     change(alone);
     change(many);
     const RunResult expected = run_group(alone);
@@ -55,20 +55,20 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_P(ManyWorkers, EqualOneWithTheWholeBatch) {
   // 101 = 4 * 24 + 5: the last batch is uneven, and some of eight workers get none of it.
-  expect_equal_to_one(24, [](RunConfig&) {});
+  expect_equal_to_one(24, [](config::RunConfig&) {});
 }
 
 TEST_P(ManyWorkers, EqualOneWithASingleSampleLeftOver) {
-  expect_equal_to_one(24, [](RunConfig& config) { config.train_size = 97; });
+  expect_equal_to_one(24, [](config::RunConfig& config) { config.train_size = 97; });
 }
 
 TEST_P(ManyWorkers, EqualOneWithEverySettingOfTheUpdate) {
-  expect_equal_to_one(24, [](RunConfig& config) {
+  expect_equal_to_one(24, [](config::RunConfig& config) {
     config.optimizer = "adam";
     config.lr = 0.001;
     config.iterations = 30;
   });
-  expect_equal_to_one(24, [](RunConfig& config) {
+  expect_equal_to_one(24, [](config::RunConfig& config) {
     config.weight_decay = 0.01;
     config.nesterov = true;
     config.clip_norm = 0.1;
@@ -78,14 +78,14 @@ TEST_P(ManyWorkers, EqualOneWithEverySettingOfTheUpdate) {
 }
 
 TEST_P(ManyWorkers, EqualOneThatAccumulates) {
-  expect_equal_to_one(24, [](RunConfig& config) {
+  expect_equal_to_one(24, [](config::RunConfig& config) {
     config.accumulate = 3;
     config.iterations = 20;
   });
 }
 
 TEST_P(ManyWorkers, EqualOneByEpochsUnderASchedule) {
-  expect_equal_to_one(24, [](RunConfig& config) {
+  expect_equal_to_one(24, [](config::RunConfig& config) {
     config.iterations = 0;
     config.epochs = 4;
     config.schedule = "cosine";
@@ -96,7 +96,7 @@ TEST_P(ManyWorkers, EqualOneByEpochsUnderASchedule) {
 }
 
 TEST_P(ManyWorkers, GiveTheSameBitsTwice) {
-  RunConfig config = small_run(GetParam().workers, 24, GetParam().method);
+  config::RunConfig config = small_run(GetParam().workers, 24, GetParam().method);
   config.iterations = 20;
   EXPECT_TRUE(run_group(config).parameters[0].equal(run_group(config).parameters[0]));
 }
@@ -109,7 +109,7 @@ TEST(Workers, DivideABatchThatDoesNotDivide) {
 }
 
 TEST(Workers, BucketSizesDoNotChangeTheBits) {
-  RunConfig config = small_run(3, 24);
+  config::RunConfig config = small_run(3, 24);
   config.iterations = 30;
   const at::Tensor expected = run_group(config).parameters[0];
   for (const std::string bucket : {"0.001", "0.02", "25", "auto"}) {
@@ -118,8 +118,8 @@ TEST(Workers, BucketSizesDoNotChangeTheBits) {
   }
 }
 
-RunConfig convolutional(int workers, std::int64_t batch_of_all) {
-  RunConfig config = small_run(workers, batch_of_all);
+config::RunConfig convolutional(int workers, std::int64_t batch_of_all) {
+  config::RunConfig config = small_run(workers, batch_of_all);
   config.model = "resnet8";
   config.synthetic_shape = "3x8x8";
   config.iterations = 12;
@@ -129,11 +129,11 @@ RunConfig convolutional(int workers, std::int64_t batch_of_all) {
 
 TEST(SynchronisedStatistics, EqualTheWholeBatchAlsoWhereWorkersHaveNothing) {
   for (const std::int64_t samples : {101, 97}) {
-    RunConfig alone = convolutional(1, 24);
+    config::RunConfig alone = convolutional(1, 24);
     alone.train_size = samples;
     const RunResult expected = run_group(alone);
     for (const int workers : {2, 3, 8}) {
-      RunConfig many = convolutional(workers, 24);
+      config::RunConfig many = convolutional(workers, 24);
       many.train_size = samples;
       many.batch_norm = "synchronised";
       const RunResult found = run_group(many);
@@ -147,7 +147,7 @@ TEST(SynchronisedStatistics, EqualTheWholeBatchAlsoWhereWorkersHaveNothing) {
 TEST(SynchronisedStatistics, NeedAllWorkersInEveryPassOfAnUnevenBatch) {
   // 101 = 3 * 32 + 5: three samples and two, in passes of two; with eight workers some have none.
   for (const int workers : {2, 8}) {
-    RunConfig config = convolutional(workers, 16);
+    config::RunConfig config = convolutional(workers, 16);
     config.accumulate = 2;
     config.batch_norm = "synchronised";
     config.peer_timeout = 10;
@@ -161,7 +161,7 @@ TEST(SynchronisedStatistics, NeedAllWorkersInEveryPassOfAnUnevenBatch) {
 
 TEST(Statistics, AreEqualOnAllWorkersAfterwardsByAnyPolicy) {
   for (const std::string policy : {"rank-0", "mean"}) {
-    RunConfig config = convolutional(3, 24);
+    config::RunConfig config = convolutional(3, 24);
     config.batch_norm = policy;
     const RunResult result = run_group(config);
     expect_equal_replicas(result);
@@ -170,7 +170,7 @@ TEST(Statistics, AreEqualOnAllWorkersAfterwardsByAnyPolicy) {
 }
 
 TEST(Evaluation, CountsEverySampleOnceHoweverManyWorkersShareIt) {
-  RunConfig config = small_run(1, 24);
+  config::RunConfig config = small_run(1, 24);
   config.iterations = 1;
   for (const std::int64_t samples : {1, 2, 7, 37, 100}) {
     config.test_size = samples;
@@ -200,7 +200,7 @@ TEST(Evaluation, CountsEverySampleOnceHoweverManyWorkersShareIt) {
 }
 
 TEST(Records, TellOfEveryWorkerWhatItDidAndSent) {
-  RunConfig config = small_run(3, 24);
+  config::RunConfig config = small_run(3, 24);
   config.train_size = 100;
   config.iterations = 25;
   config.checkpoint_every = 1000;  // which would make a record too
@@ -208,7 +208,7 @@ TEST(Records, TellOfEveryWorkerWhatItDidAndSent) {
   ASSERT_EQ(result.records.size(), 3U * 3U);  // at 10, 20 and the end
   std::int64_t samples = 0;
   for (std::size_t i = 0; i < result.records.size(); ++i) {
-    const StepRecord& record = result.records[i];
+    const metrics::StepRecord& record = result.records[i];
     EXPECT_EQ(record.rank, static_cast<Rank>(i % 3));
     EXPECT_EQ(record.step, i < 3 ? 10 : i < 6 ? 20 : 25);
     EXPECT_EQ(record.steps, i < 6 ? 10 : 5);
@@ -225,11 +225,11 @@ TEST(Records, TellOfEveryWorkerWhatItDidAndSent) {
 }
 
 // Reads slowly.
-class SlowDataset final : public Dataset {
+class SlowDataset final : public data::Dataset {
  public:
-  explicit SlowDataset(std::unique_ptr<Dataset> inner) : inner_(std::move(inner)) {}
+  explicit SlowDataset(std::unique_ptr<data::Dataset> inner) : inner_(std::move(inner)) {}
   std::int64_t size() const override { return inner_->size(); }
-  SampleShape shape() const override { return inner_->shape(); }
+  data::SampleShape shape() const override { return inner_->shape(); }
   const std::vector<std::string>& class_names() const override { return inner_->class_names(); }
   std::int64_t label(std::int64_t index) const override { return inner_->label(index); }
   void read(std::int64_t index, std::uint64_t augmentation, std::span<float> out) const override {
@@ -238,11 +238,11 @@ class SlowDataset final : public Dataset {
   }
 
  private:
-  std::unique_ptr<Dataset> inner_;
+  std::unique_ptr<data::Dataset> inner_;
 };
 
 TEST(Records, NameTheWorkerThatIsLateAndItsData) {
-  RunConfig config = small_run(3, 24);
+  config::RunConfig config = small_run(3, 24);
   config.iterations = 8;
   config.train_size = 96;
   config.loader_threads = 0;
@@ -250,13 +250,13 @@ TEST(Records, NameTheWorkerThatIsLateAndItsData) {
   const auto slow = open_data(config, {});
   slow->train = std::make_unique<SlowDataset>(std::move(slow->train));
   auto members = memberships(3);
-  std::vector<Lateness> late;
+  std::vector<methods::Lateness> late;
   run_workers(config, *data, members, nullptr, [&](Worker& worker) {
-    MemorySink sink;
+    metrics::MemorySink sink;
     RememberedProgress progress;
     TrainerOptions options = worker.options();
     options.save_checkpoints = false;
-    const DataSplits& own = worker.member().rank == 2 ? *slow : *data;
+    const data::DataSplits& own = worker.member().rank == 2 ? *slow : *data;
     const auto outcome = Trainer(worker.parts(own, sink, progress), options).run(false);
     if (worker.is_first()) late = outcome.late;
   });
@@ -267,7 +267,7 @@ TEST(Records, NameTheWorkerThatIsLateAndItsData) {
 }
 
 TEST(Stopping, IsAgreedUponWhoeverIsTold) {
-  RunConfig config = small_run(3, 24);
+  config::RunConfig config = small_run(3, 24);
   config.iterations = 100000;
   // Only the last worker's flag is ever set, and by itself.
   std::atomic<bool> stop = false;
@@ -281,7 +281,7 @@ TEST(Stopping, IsAgreedUponWhoeverIsTold) {
     progress.on_step = [&](Step done) {
       if (told && done == 13) stop = true;
     };
-    MemorySink sink;
+    metrics::MemorySink sink;
     TrainerOptions options = worker.options();
     options.save_checkpoints = false;
     Trainer trainer(worker.parts(*data, sink, progress), options);
@@ -294,7 +294,7 @@ TEST(Stopping, IsAgreedUponWhoeverIsTold) {
 }
 
 TEST(Stopping, OnATargetIsTheSameForAll) {
-  RunConfig config = small_run(3, 24);
+  config::RunConfig config = small_run(3, 24);
   config.iterations = 5000;
   config.eval_every = 1;
   config.target_accuracy = 0.4;
@@ -310,7 +310,7 @@ TEST(Stopping, OnATargetIsTheSameForAll) {
 
 TEST(AWorkerThatThrows, EndsAllOthersWithItsMessage) {
   for (const Rank failing : {0, 2}) {
-    RunConfig config = small_run(3, 24);
+    config::RunConfig config = small_run(3, 24);
     config.iterations = 100000;
     config.peer_timeout = 600;
     const auto data = open_data(config, {});
@@ -324,7 +324,7 @@ TEST(AWorkerThatThrows, EndsAllOthersWithItsMessage) {
         progress.on_step = [&](Step done) {
           if (rank == failing && done == 7) throw RunError("out of coffee");
         };
-        MemorySink sink;
+        metrics::MemorySink sink;
         TrainerOptions options = worker.options();
         options.save_checkpoints = false;
         try {
@@ -346,7 +346,7 @@ TEST(AWorkerThatThrows, EndsAllOthersWithItsMessage) {
 }
 
 TEST(AWorkerThatThrows, WhileItIsBuiltEndsAllOthersToo) {
-  RunConfig config = small_run(2, 24);
+  config::RunConfig config = small_run(2, 24);
   const auto data = open_data(config, {});
   auto members = memberships(2);
   config.init = "/nowhere/weights.safetensors";  // only the first worker reads it
@@ -358,4 +358,4 @@ TEST(AWorkerThatThrows, WhileItIsBuiltEndsAllOthersToo) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::engine::test

@@ -17,8 +17,8 @@ void require(bool holds) {
 }
 
 // Whether the bytes were taken.
-bool decode_any(const Compressor& compressor, const Bytes& wire, const MessageKey& key,
-                std::size_t numel) {
+bool decode_any(const compressors::Compressor& compressor, const Bytes& wire,
+                const compressors::MessageKey& key, std::size_t numel) {
   std::vector<float> values(numel);
   std::vector<float> sum(numel, 1.0F);
   try {
@@ -37,7 +37,8 @@ bool decode_any(const Compressor& compressor, const Bytes& wire, const MessageKe
   }
 }
 
-void encode_any(Compressor& compressor, const Bytes& bytes, const MessageKey& key) {
+void encode_any(compressors::Compressor& compressor, const Bytes& bytes,
+                const compressors::MessageKey& key) {
   std::vector<float> values(bytes.size() / sizeof(float));
   if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
   bool finite = true;
@@ -53,16 +54,16 @@ void encode_any(Compressor& compressor, const Bytes& bytes, const MessageKey& ke
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input(data, size);
-  const auto names = compressors().names();
-  CompressorOptions options;
+  const auto names = compressors::compressors().names();
+  compressors::CompressorOptions options;
   const std::string& name = names[input.byte() % names.size()];
   const std::uint8_t settings = input.byte();
   options.biased = (settings & 1) != 0;
   options.bits = 1 + (settings >> 1) % 16;
   constexpr double kRatios[] = {0.99, 0.9, 0.5, 0};
   options.ratio = kRatios[settings >> 6];
-  const auto compressor = compressors().make(name, options);
-  const MessageKey key{input.byte(), input.byte(), 0};
+  const auto compressor = compressors::compressors().make(name, options);
+  const compressors::MessageKey key{input.byte(), input.byte(), 0};
   const std::size_t numel = input.byte() | (input.byte() & 7) << 8;
   const bool encodes = (input.byte() & 1) != 0;
   const Bytes rest = input.bytes(size > 7 ? size - 7 : 0);

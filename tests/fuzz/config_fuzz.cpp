@@ -8,17 +8,18 @@
 #include "core/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  cohort::RunConfig config;
+  cohort::config::RunConfig config;
   try {
-    cohort::merge_json(config, {reinterpret_cast<const char*>(data), size}, "fuzz",
-                       cohort::common_fields());
+    cohort::config::merge_json(config, {reinterpret_cast<const char*>(data), size}, "fuzz",
+                               cohort::config::common_fields());
   } catch (const cohort::ConfigError&) {
     return 0;
   }
   // What was accepted survives being written and read.
-  cohort::RunConfig back;
-  cohort::merge_json(back, cohort::to_json(config, cohort::common_fields()).dump(), "fuzz",
-                     cohort::common_fields());
+  cohort::config::RunConfig back;
+  cohort::config::merge_json(
+      back, cohort::config::to_json(config, cohort::config::common_fields()).dump(), "fuzz",
+      cohort::config::common_fields());
   if (!(back == config)) __builtin_trap();
   return 0;
 }

@@ -15,17 +15,18 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kRing = 2 * kMaxPayload;
+constexpr std::size_t kRing = 2 * network::kMaxPayload;
 
-struct Sink : FrameSink {
-  std::optional<std::span<std::byte>> place_for(const FrameHeader& header) override {
-    if (header.length > kMaxPayload) std::abort();
+struct Sink : network::FrameSink {
+  std::optional<std::span<std::byte>> place_for(const network::FrameHeader& header) override {
+    if (header.length > network::kMaxPayload) std::abort();
     if (!places || header.length == 0) return std::nullopt;
     place.resize(header.length);
     return place;
   }
-  bool frame_arrived(const FrameHeader& header, std::span<const std::byte> payload) override {
-    if (payload.size() != header.length || header.job != JobId{}) std::abort();
+  bool frame_arrived(const network::FrameHeader& header,
+                     std::span<const std::byte> payload) override {
+    if (payload.size() != header.length || header.job != network::JobId{}) std::abort();
     for (const std::byte value : payload) sum += std::to_integer<unsigned>(value);
     return header.type != 0xffff;
   }
@@ -38,16 +39,17 @@ struct Sink : FrameSink {
 
 // Gives every run of bytes that begins like a header a right checksum.
 void mend(std::vector<std::byte>& bytes) {
-  for (std::size_t at = 0; at + kFrameHeaderBytes <= bytes.size();) {
+  for (std::size_t at = 0; at + network::kFrameHeaderBytes <= bytes.size();) {
     std::byte* header = bytes.data() + at;
-    put_number(header, kFrameMagic);
-    put_number(header + 4, kProtocolVersion);
+    network::put_number(header, network::kFrameMagic);
+    network::put_number(header + 4, network::kProtocolVersion);
     std::fill(header + 16, header + 32, std::byte{0});
-    const auto length = get_number<std::uint32_t>(header + 8);
-    const std::size_t there = std::min<std::size_t>(length, bytes.size() - at - kFrameHeaderBytes);
-    put_number(header + 56, crc32c({header + kFrameHeaderBytes, there}));
-    put_number(header + 60, crc32c({header, 60}));
-    at += kFrameHeaderBytes + there + padding_after(length);
+    const auto length = network::get_number<std::uint32_t>(header + 8);
+    const std::size_t there =
+        std::min<std::size_t>(length, bytes.size() - at - network::kFrameHeaderBytes);
+    network::put_number(header + 56, network::crc32c({header + network::kFrameHeaderBytes, there}));
+    network::put_number(header + 60, network::crc32c({header, 60}));
+    at += network::kFrameHeaderBytes + there + network::padding_after(length);
   }
 }
 
@@ -61,10 +63,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> bytes(begin + 2, begin + size);
   if ((choice & 1) != 0) mend(bytes);
 
-  RingControl control{};
+  network::RingControl control{};
   static std::vector<std::byte> memory(kRing);
-  RingReader ring(control, memory);
-  FrameReader reader(JobId{}, (choice & 4) == 0, (choice & 8) != 0 ? &ring : nullptr);
+  network::RingReader ring(control, memory);
+  network::FrameReader reader(network::JobId{}, (choice & 4) == 0,
+                              (choice & 8) != 0 ? &ring : nullptr);
   Sink sink;
   sink.places = (choice & 2) != 0;
   std::span<const std::byte> rest = bytes;

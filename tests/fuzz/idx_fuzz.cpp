@@ -6,7 +6,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const cohort::IdxArray array = cohort::parse_idx({data, size}, "input");
+    const cohort::data::IdxArray array = cohort::data::parse_idx({data, size}, "input");
     std::int64_t product = 1;
     for (const std::int64_t dimension : array.dimensions) product *= dimension;
     if (static_cast<std::uint64_t>(product) != array.values.size()) std::abort();

@@ -18,9 +18,10 @@ class Bench {
     const std::vector<std::byte> payload(length, fill);
     const auto cut = length / 3;
     const auto result = writer_.put(std::span(payload).first(cut), std::span(payload).subspan(cut));
-    if (result == RingWriter::Put::kBroken && !lied_) std::abort();
-    if (result == RingWriter::Put::kDone) inside_.push_back(payload);
-    if (result == RingWriter::Put::kFull && inside_.empty() && released_ && !lied_) std::abort();
+    if (result == network::RingWriter::Put::kBroken && !lied_) std::abort();
+    if (result == network::RingWriter::Put::kDone) inside_.push_back(payload);
+    if (result == network::RingWriter::Put::kFull && inside_.empty() && released_ && !lied_)
+      std::abort();
   }
   void take(std::size_t length) {
     const bool known = !inside_.empty();
@@ -46,10 +47,10 @@ class Bench {
   }
 
  private:
-  RingControl control_{};
+  network::RingControl control_{};
   std::vector<std::byte> memory_ = std::vector<std::byte>(kSize);
-  RingWriter writer_{control_, memory_};
-  RingReader reader_{control_, memory_};
+  network::RingWriter writer_{control_, memory_};
+  network::RingReader reader_{control_, memory_};
   std::deque<std::vector<std::byte>> inside_;
   bool released_ = true;  // all that was taken
   bool lied_ = false;

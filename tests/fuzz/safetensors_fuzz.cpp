@@ -9,12 +9,12 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   try {
-    const cohort::ParsedSafetensors parsed = cohort::parse_safetensors(bytes);
+    const cohort::storage::ParsedSafetensors parsed = cohort::storage::parse_safetensors(bytes);
     std::set<std::string> names;
     std::size_t total = 0;
-    for (const cohort::TensorView& tensor : parsed.tensors) {
+    for (const cohort::storage::TensorView& tensor : parsed.tensors) {
       COHORT_CHECK(names.insert(tensor.name).second, "a name twice");
-      COHORT_CHECK(cohort::array_bytes(tensor.dtype, tensor.shape) == tensor.bytes.size(),
+      COHORT_CHECK(cohort::storage::array_bytes(tensor.dtype, tensor.shape) == tensor.bytes.size(),
                    "bytes do not match the shape");
       COHORT_CHECK(tensor.bytes.empty() ||
                        (tensor.bytes.data() >= bytes.data() &&

@@ -16,18 +16,18 @@ namespace {
 
 constexpr std::int64_t kSize = 24;
 
-ClientOptions make_options(std::uint8_t choice) {
-  ClientOptions options;
+server::ClientOptions make_options(std::uint8_t choice) {
+  server::ClientOptions options;
   options.worker = (choice & 4) != 0 ? 1 : 0;
   options.spec.workers = 3;
   options.spec.size = kSize;
-  options.spec.mode = static_cast<ServerMode>(choice % 3);
-  if ((choice & 8) != 0) options.spec.wire = WireFormat::kFloat16;
+  options.spec.mode = static_cast<server::ServerMode>(choice % 3);
+  if ((choice & 8) != 0) options.spec.wire = server::WireFormat::kFloat16;
   options.window_bytes = (choice & 16) != 0 ? 200 : 4096;
   return options;
 }
 
-class Harness final : public ClientPorts {
+class Harness final : public server::ClientPorts {
  public:
   explicit Harness(std::uint8_t choice)
       : gradients_(kSize, 0.5F), values_(kSize), client_(make_options(choice), *this) {}
@@ -42,7 +42,7 @@ class Harness final : public ClientPorts {
       case 2:
         return push(input.byte());
       case 3:
-        if (!pushing_) client_.pull(values_, input.byte() % 2 == 0 ? 0 : kExactParameters);
+        if (!pushing_) client_.pull(values_, input.byte() % 2 == 0 ? 0 : server::kExactParameters);
         return;
       case 4:
         if (!pushing_ && input.byte() % 8 == 0) client_.leave();
@@ -52,9 +52,10 @@ class Harness final : public ClientPorts {
     }
   }
 
-  void send(const FrameHeader& header, std::span<const std::byte> payload, Kept) override {
+  void send(const network::FrameHeader& header, std::span<const std::byte> payload,
+            network::Kept) override {
     COHORT_CHECK(connected_, "a frame without a connection");
-    COHORT_CHECK(payload.size() <= kMaxPayload, "a payload over the bound");
+    COHORT_CHECK(payload.size() <= network::kMaxPayload, "a payload over the bound");
     incarnation_ = header.incarnation;
   }
 
@@ -82,19 +83,20 @@ class Harness final : public ClientPorts {
   }
 
   void frame(Input& input) {
-    FrameHeader header;
+    network::FrameHeader header;
     const std::uint8_t type = input.byte();
-    constexpr auto kJoined = static_cast<FrameType>(MemberFrame::kJoined);
-    constexpr FrameType kTypes[] = {kJoined,
-                                    static_cast<FrameType>(MemberFrame::kRefused),
-                                    static_cast<FrameType>(MemberFrame::kFenced),
-                                    static_cast<FrameType>(ServerFrame::kAck),
-                                    static_cast<FrameType>(ServerFrame::kDropped),
-                                    static_cast<FrameType>(ServerFrame::kRejected),
-                                    static_cast<FrameType>(ServerFrame::kDurable),
-                                    static_cast<FrameType>(ServerFrame::kValues),
-                                    static_cast<FrameType>(ServerFrame::kFinished),
-                                    static_cast<FrameType>(MemberFrame::kGoodbye)};
+    constexpr auto kJoined = static_cast<network::FrameType>(membership::MemberFrame::kJoined);
+    constexpr network::FrameType kTypes[] = {
+        kJoined,
+        static_cast<network::FrameType>(membership::MemberFrame::kRefused),
+        static_cast<network::FrameType>(membership::MemberFrame::kFenced),
+        static_cast<network::FrameType>(server::ServerFrame::kAck),
+        static_cast<network::FrameType>(server::ServerFrame::kDropped),
+        static_cast<network::FrameType>(server::ServerFrame::kRejected),
+        static_cast<network::FrameType>(server::ServerFrame::kDurable),
+        static_cast<network::FrameType>(server::ServerFrame::kValues),
+        static_cast<network::FrameType>(server::ServerFrame::kFinished),
+        static_cast<network::FrameType>(membership::MemberFrame::kGoodbye)};
     header.type = type < 200 ? kTypes[type % std::size(kTypes)] : type;
     const std::uint8_t fields = input.byte();
     header.incarnation = (fields & 1) != 0 ? incarnation_ : input.number();
@@ -104,14 +106,15 @@ class Harness final : public ClientPorts {
     Bytes payload = input.bytes(fields >> 1);
     if (header.type == kJoined && (fields & 2) != 0) {
       header.incarnation += fields >> 7;
-      payload = encode_joined(1, encode(JoinedBody{.applied = header.sequence,
-                                                   .durable = header.place,
-                                                   .version = header.detail,
-                                                   .progress = 0,
-                                                   .initialized = (fields & 4) != 0,
-                                                   .keeps_state = (fields & 8) != 0,
-                                                   .applied_before = 1,
-                                                   .in_model_before = (fields & 16) != 0}));
+      payload = membership::encode_joined(
+          1, server::encode(server::JoinedBody{.applied = header.sequence,
+                                               .durable = header.place,
+                                               .version = header.detail,
+                                               .progress = 0,
+                                               .initialized = (fields & 4) != 0,
+                                               .keeps_state = (fields & 8) != 0,
+                                               .applied_before = 1,
+                                               .in_model_before = (fields & 16) != 0}));
     }
     if (!connected_) return;
     header.length = static_cast<std::uint32_t>(payload.size());
@@ -131,7 +134,7 @@ class Harness final : public ClientPorts {
 
   std::vector<float> gradients_;
   std::vector<float> values_;
-  ShardClient client_;
+  server::ShardClient client_;
   std::uint64_t incarnation_ = 0;
   std::int64_t final_ = 0;
   bool connected_ = false;

@@ -25,25 +25,25 @@ namespace {
 constexpr std::int64_t kSize = 24;
 constexpr int kWorkers = 3;
 
-JobSpec make_spec(std::uint8_t choice) {
-  JobSpec spec;
+server::JobSpec make_spec(std::uint8_t choice) {
+  server::JobSpec spec;
   spec.workers = kWorkers;
   spec.size = kSize;
-  spec.mode = static_cast<ServerMode>(choice % 3);
-  if (spec.mode == ServerMode::kBounded) spec.staleness = choice >> 5;
-  if (spec.mode == ServerMode::kSync) spec.backup_workers = (choice >> 5) % kWorkers;
-  if (spec.mode == ServerMode::kSync && (choice & 8) != 0) spec.total_updates = 3;
-  if (spec.mode != ServerMode::kSync && (choice & 8) != 0) spec.delay_compensation = 0.5;
-  if ((choice & 16) != 0) spec.wire = WireFormat::kBfloat16;
+  spec.mode = static_cast<server::ServerMode>(choice % 3);
+  if (spec.mode == server::ServerMode::kBounded) spec.staleness = choice >> 5;
+  if (spec.mode == server::ServerMode::kSync) spec.backup_workers = (choice >> 5) % kWorkers;
+  if (spec.mode == server::ServerMode::kSync && (choice & 8) != 0) spec.total_updates = 3;
+  if (spec.mode != server::ServerMode::kSync && (choice & 8) != 0) spec.delay_compensation = 0.5;
+  if ((choice & 16) != 0) spec.wire = server::WireFormat::kBfloat16;
   spec.optimizer_options.momentum = 0.5;
   spec.decay = {{{0, 8}, 0.25}, {{8, kSize - 8}, 0}};
   return spec;
 }
 
-class Harness final : public ServerPorts {
+class Harness final : public server::ServerPorts {
  public:
   explicit Harness(std::uint8_t choice)
-      : choice_(choice), spec_(make_spec(choice)), spec_text_(to_json(spec_).dump()) {
+      : choice_(choice), spec_(make_spec(choice)), spec_text_(server::to_json(spec_).dump()) {
     start();
   }
 
@@ -64,24 +64,26 @@ class Harness final : public ServerPorts {
     }
   }
 
-  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
-            Kept) override {
+  void send(membership::ConnectionId to, const network::FrameHeader& header,
+            std::span<const std::byte> payload, network::Kept) override {
     COHORT_CHECK(open_.count(to) == 1, "a frame to a connection that is no more");
-    COHORT_CHECK(payload.size() <= kMaxPayload, "a payload over the bound");
+    COHORT_CHECK(payload.size() <= network::kMaxPayload, "a payload over the bound");
     COHORT_CHECK(++sent_ <= 200, "an answer without end");
     // Every byte is read, for the sanitizer.
     std::uint8_t all = 0;
     for (const std::byte each : payload) all |= static_cast<std::uint8_t>(each);
     sink_ = all;
-    if (header.type != static_cast<FrameType>(MemberFrame::kJoined)) return;
+    if (header.type != static_cast<network::FrameType>(membership::MemberFrame::kJoined)) return;
     incarnations_[to] = header.incarnation;
-    lineage_ = joined_lineage(payload);
+    lineage_ = membership::joined_lineage(payload);
   }
-  std::size_t piece_bytes(ConnectionId) const override { return 2 * sizeof(float); }
-  bool has_room(ConnectionId) override { return ++asked_ % 3 != 0; }
+  std::size_t piece_bytes(membership::ConnectionId) const override { return 2 * sizeof(float); }
+  bool has_room(membership::ConnectionId) override { return ++asked_ % 3 != 0; }
   void model_changes(std::span<const std::byte>) override {}
-  void close(ConnectionId connection, const std::string&) override { open_.erase(connection); }
-  void persist(ServerSnapshot snapshot) override {
+  void close(membership::ConnectionId connection, const std::string&) override {
+    open_.erase(connection);
+  }
+  void persist(server::ServerSnapshot snapshot) override {
     COHORT_CHECK((choice_ & 4) != 0, "a snapshot that nobody wants");
     COHORT_CHECK(snapshot.parameters.size() <= kSize && snapshot.state.size() < 65536,
                  "a snapshot of another size");
@@ -92,11 +94,11 @@ class Harness final : public ServerPorts {
   Deadline now() const { return Deadline{} + std::chrono::hours(1) + since_; }
 
   void start() {
-    ServerOptions options;
+    server::ServerOptions options;
     options.keeps_state = (choice_ & 4) != 0;
     options.snapshot_every = std::chrono::milliseconds(500);
     options.idle_exit = std::chrono::seconds(60);
-    server_ = std::make_unique<ParameterServer>(options, *this, kept_ ? &*kept_ : nullptr);
+    server_ = std::make_unique<server::ParameterServer>(options, *this, kept_ ? &*kept_ : nullptr);
   }
 
   void connect(Rank worker) {
@@ -107,7 +109,7 @@ class Harness final : public ServerPorts {
 
   void tick(std::uint8_t amount) {
     since_ += std::chrono::milliseconds(1 + amount * (amount % 2 == 0 ? 1 : 20));
-    for (const ConnectionId each : std::set<ConnectionId>(open_)) {
+    for (const membership::ConnectionId each : std::set<membership::ConnectionId>(open_)) {
       if (amount % 4 == 0 && open_.count(each) == 1) server_->on_heard(each, now());
       if (open_.count(each) == 1) server_->on_room(each, now());
     }
@@ -146,24 +148,25 @@ class Harness final : public ServerPorts {
     }
   }
 
-  std::optional<ConnectionId> pick(std::uint8_t which) const {
+  std::optional<membership::ConnectionId> pick(std::uint8_t which) const {
     if (open_.empty()) return {};
     return *std::next(open_.begin(), which % static_cast<int>(open_.size()));
   }
 
   void frame(Input& input) {
     const auto connection = pick(input.byte());
-    FrameHeader header;
+    network::FrameHeader header;
     // Mostly what a worker may say; now and then anything.
     const std::uint8_t type = input.byte();
-    constexpr FrameType kTypes[] = {static_cast<FrameType>(MemberFrame::kJoin),
-                                    static_cast<FrameType>(ServerFrame::kInitialize),
-                                    static_cast<FrameType>(ServerFrame::kInitialized),
-                                    static_cast<FrameType>(ServerFrame::kCommitted),
-                                    static_cast<FrameType>(ServerFrame::kPush),
-                                    static_cast<FrameType>(ServerFrame::kPull),
-                                    static_cast<FrameType>(ServerFrame::kPersist),
-                                    static_cast<FrameType>(MemberFrame::kLeave)};
+    constexpr network::FrameType kTypes[] = {
+        static_cast<network::FrameType>(membership::MemberFrame::kJoin),
+        static_cast<network::FrameType>(server::ServerFrame::kInitialize),
+        static_cast<network::FrameType>(server::ServerFrame::kInitialized),
+        static_cast<network::FrameType>(server::ServerFrame::kCommitted),
+        static_cast<network::FrameType>(server::ServerFrame::kPush),
+        static_cast<network::FrameType>(server::ServerFrame::kPull),
+        static_cast<network::FrameType>(server::ServerFrame::kPersist),
+        static_cast<network::FrameType>(membership::MemberFrame::kLeave)};
     header.type = type < 192 ? kTypes[type % std::size(kTypes)] : type;
     const std::uint8_t fields = input.byte();
     if ((fields & 1) != 0 && connection) header.incarnation = incarnations_[*connection];
@@ -188,7 +191,7 @@ class Harness final : public ServerPorts {
   }
 
   Bytes make_payload(Input& input, int kind) {
-    const std::size_t each = bytes_each(spec_.wire);
+    const std::size_t each = server::bytes_each(spec_.wire);
     switch (kind) {
       case 0:
         return {};
@@ -216,11 +219,11 @@ class Harness final : public ServerPorts {
   }
 
   static Bytes join_body(std::uint64_t lineage, const std::string& text) {
-    return encode(JoinRequest{.lineage = lineage, .job = text});
+    return membership::encode(membership::JoinRequest{.lineage = lineage, .job = text});
   }
 
   template <class Call>
-  void guarded(ConnectionId connection, const Call& call) {
+  void guarded(membership::ConnectionId connection, const Call& call) {
     try {
       call();
     } catch (const PeerError&) {
@@ -229,16 +232,16 @@ class Harness final : public ServerPorts {
   }
 
   std::uint8_t choice_;
-  JobSpec spec_;
+  server::JobSpec spec_;
   std::string spec_text_;
-  std::unique_ptr<ParameterServer> server_;
-  std::set<ConnectionId> open_;
-  ConnectionId last_ = 0;
+  std::unique_ptr<server::ParameterServer> server_;
+  std::set<membership::ConnectionId> open_;
+  membership::ConnectionId last_ = 0;
   std::chrono::nanoseconds since_ = {};
-  std::map<ConnectionId, std::uint64_t> incarnations_;
+  std::map<membership::ConnectionId, std::uint64_t> incarnations_;
   std::uint64_t lineage_ = 0;
-  std::optional<ServerSnapshot> writing_;
-  std::optional<ServerSnapshot> kept_;
+  std::optional<server::ServerSnapshot> writing_;
+  std::optional<server::ServerSnapshot> kept_;
   int sent_ = 0;
   int asked_ = 0;  // for room
   volatile std::uint8_t sink_ = 0;
@@ -252,9 +255,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size > 0 && data[0] == 255) {  // a specification, as text
     const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
     try {
-      const JobSpec spec = job_spec_from(text);
-      COHORT_CHECK(differences(job_spec_from(to_json(spec).dump()), spec).empty(),
-                   "a specification changed by writing and reading it");
+      const server::JobSpec spec = server::job_spec_from(text);
+      COHORT_CHECK(
+          server::differences(server::job_spec_from(server::to_json(spec).dump()), spec).empty(),
+          "a specification changed by writing and reading it");
     } catch (const PeerError&) {
     }
     return 0;

@@ -15,20 +15,20 @@ namespace {
 
 constexpr std::int64_t kSize = 12;
 
-SwampSpec make_spec() {
-  SwampSpec spec;
+swamp::SwampSpec make_spec() {
+  swamp::SwampSpec spec;
   spec.workers = 3;
   spec.values = kSize;
   return spec;
 }
 
-class Harness final : public SwampClientPorts {
+class Harness final : public swamp::SwampClientPorts {
  public:
   explicit Harness(std::uint8_t choice)
       : model_(std::make_shared<const std::vector<float>>(kSize, 0.5F)),
         client_((choice & 1) != 0 ? 1 : 0, make_spec(), *this) {
     if ((choice & 1) == 0) client_.initialize(model_);
-    client_.pull(PullKind::kStart, 0);
+    client_.pull(swamp::PullKind::kStart, 0);
   }
 
   void step(Input& input) {
@@ -45,7 +45,7 @@ class Harness final : public SwampClientPorts {
           COHORT_CHECK(client_.offer(model_, 1) == ++offers_, "counts");
         return;
       case 3:
-        return client_.pull(static_cast<PullKind>(input.byte() % 3), input.byte());
+        return client_.pull(static_cast<swamp::PullKind>(input.byte() % 3), input.byte());
       case 4:
         if (input.byte() % 8 == 0) client_.leave(), leaving_ = true;
         if (input.byte() % 8 == 1) client_.cancel_pull();
@@ -55,10 +55,10 @@ class Harness final : public SwampClientPorts {
     }
   }
 
-  void send(const FrameHeader& header, std::span<const std::byte> payload,
-            const ModelValues&) override {
+  void send(const network::FrameHeader& header, std::span<const std::byte> payload,
+            const swamp::ModelValues&) override {
     COHORT_CHECK(connected_, "a frame without a connection");
-    COHORT_CHECK(payload.size() <= kMaxPayload, "a payload over the bound");
+    COHORT_CHECK(payload.size() <= network::kMaxPayload, "a payload over the bound");
     incarnation_ = header.incarnation;
   }
 
@@ -66,17 +66,18 @@ class Harness final : public SwampClientPorts {
   static Deadline now() { return Deadline{} + std::chrono::hours(1); }
 
   void frame(Input& input) {
-    FrameHeader header;
+    network::FrameHeader header;
     const std::uint8_t type = input.byte();
-    constexpr auto kJoined = static_cast<FrameType>(MemberFrame::kJoined);
-    constexpr FrameType kTypes[] = {kJoined,
-                                    static_cast<FrameType>(MemberFrame::kRefused),
-                                    static_cast<FrameType>(MemberFrame::kFenced),
-                                    static_cast<FrameType>(SwampFrame::kVerdict),
-                                    static_cast<FrameType>(SwampFrame::kNothing),
-                                    static_cast<FrameType>(SwampFrame::kModel),
-                                    static_cast<FrameType>(SwampFrame::kValues),
-                                    static_cast<FrameType>(MemberFrame::kGoodbye)};
+    constexpr auto kJoined = static_cast<network::FrameType>(membership::MemberFrame::kJoined);
+    constexpr network::FrameType kTypes[] = {
+        kJoined,
+        static_cast<network::FrameType>(membership::MemberFrame::kRefused),
+        static_cast<network::FrameType>(membership::MemberFrame::kFenced),
+        static_cast<network::FrameType>(swamp::SwampFrame::kVerdict),
+        static_cast<network::FrameType>(swamp::SwampFrame::kNothing),
+        static_cast<network::FrameType>(swamp::SwampFrame::kModel),
+        static_cast<network::FrameType>(swamp::SwampFrame::kValues),
+        static_cast<network::FrameType>(membership::MemberFrame::kGoodbye)};
     header.type = type < 200 ? kTypes[type % std::size(kTypes)] : type;
     const std::uint8_t fields = input.byte();
     header.incarnation = (fields & 1) != 0 ? incarnation_ : input.number();
@@ -86,11 +87,13 @@ class Harness final : public SwampClientPorts {
     Bytes payload = input.bytes(fields >> 1);
     if (header.type == kJoined && (fields & 2) != 0) {
       header.incarnation += fields >> 7;
-      payload = encode_joined(1, encode(JoinedSwamp{.initialized = (fields & 4) != 0,
-                                                    .known = {header.sequence, header.place}}));
+      payload = membership::encode_joined(
+          1, swamp::encode(swamp::JoinedSwamp{.initialized = (fields & 4) != 0,
+                                              .known = {header.sequence, header.place}}));
     }
-    if (header.type == static_cast<FrameType>(SwampFrame::kModel) && (fields & 2) != 0) {
-      payload = encode_number(0.5);
+    if (header.type == static_cast<network::FrameType>(swamp::SwampFrame::kModel) &&
+        (fields & 2) != 0) {
+      payload = swamp::encode_number(0.5);
     }
     if (!connected_) return;
     header.length = static_cast<std::uint32_t>(payload.size());
@@ -112,13 +115,13 @@ class Harness final : public SwampClientPorts {
     COHORT_CHECK(client_.waits_for().size() < 8192, "a text without end");
   }
 
-  ModelValues model_;
+  swamp::ModelValues model_;
   std::uint64_t incarnation_ = 0;
   std::uint64_t offers_ = 0;
   std::uint64_t verdicts_ = 0;
   bool connected_ = false;
   bool leaving_ = false;
-  BestModelClient client_;
+  swamp::BestModelClient client_;
 };
 
 }  // namespace

@@ -24,9 +24,9 @@ namespace {
 constexpr std::int64_t kSize = 12;
 constexpr int kWorkers = 3;
 
-SwampSpec make_spec(std::uint8_t choice) {
+swamp::SwampSpec make_spec(std::uint8_t choice) {
   const char* policies[] = {"validated", "fifo", "latest"};
-  SwampSpec spec;
+  swamp::SwampSpec spec;
   spec.workers = kWorkers;
   spec.values = kSize;
   spec.policy = policies[choice % 3];
@@ -34,10 +34,10 @@ SwampSpec make_spec(std::uint8_t choice) {
   return spec;
 }
 
-class Harness final : public SwampServerPorts {
+class Harness final : public swamp::SwampServerPorts {
  public:
   explicit Harness(std::uint8_t choice)
-      : choice_(choice), spec_(make_spec(choice)), spec_text_(to_json(spec_).dump()) {
+      : choice_(choice), spec_(make_spec(choice)), spec_text_(swamp::to_json(spec_).dump()) {
     start();
   }
 
@@ -60,34 +60,36 @@ class Harness final : public SwampServerPorts {
     }
   }
 
-  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
-            const ModelValues& owner) override {
+  void send(membership::ConnectionId to, const network::FrameHeader& header,
+            std::span<const std::byte> payload, const swamp::ModelValues& owner) override {
     COHORT_CHECK(open_.count(to) == 1, "a frame to a connection that is no more");
-    COHORT_CHECK(payload.size() <= kMaxPayload, "a payload over the bound");
+    COHORT_CHECK(payload.size() <= network::kMaxPayload, "a payload over the bound");
     COHORT_CHECK(++sent_ <= 200, "an answer without end");
     // Every byte is read, for the sanitizer.
     std::uint8_t all = 0;
     for (const std::byte each : payload) all |= static_cast<std::uint8_t>(each);
     sink_ = all;
     if (owner) check_finite(*owner);
-    if (header.type != static_cast<FrameType>(MemberFrame::kJoined)) return;
-    decode_joined_swamp(joined_rest(payload));
+    if (header.type != static_cast<network::FrameType>(membership::MemberFrame::kJoined)) return;
+    swamp::decode_joined_swamp(membership::joined_rest(payload));
     incarnations_[to] = header.incarnation;
-    lineage_ = joined_lineage(payload);
+    lineage_ = membership::joined_lineage(payload);
   }
-  void close(ConnectionId connection, const std::string&) override { open_.erase(connection); }
-  void examine(std::uint64_t ticket, const ModelValues& model, std::uint64_t) override {
+  void close(membership::ConnectionId connection, const std::string&) override {
+    open_.erase(connection);
+  }
+  void examine(std::uint64_t ticket, const swamp::ModelValues& model, std::uint64_t) override {
     COHORT_CHECK(!examining_, "two examinations at a time");
     check_finite(*model);
     examining_ = ticket;
   }
-  void persist(SwampSnapshot snapshot) override {
+  void persist(swamp::SwampSnapshot snapshot) override {
     COHORT_CHECK((choice_ & 4) != 0, "a snapshot that nobody wants");
     COHORT_CHECK(!writing_, "two snapshots at a time");
     COHORT_CHECK(snapshot.state.size() < 65536, "a snapshot of another size");
     writing_ = std::move(snapshot);
   }
-  void accepted(const BestRecord& best) override {
+  void accepted(const swamp::BestRecord& best) override {
     COHORT_CHECK(best.version == version_ + 1, "versions grow by one");
     version_ = best.version;
     check_finite(*best.model);
@@ -103,7 +105,7 @@ class Harness final : public SwampServerPorts {
   }
 
   void start() {
-    SwampServerSettings settings;
+    swamp::SwampServerSettings settings;
     settings.keeps_state = (choice_ & 4) != 0;
     settings.idle_exit = std::chrono::seconds(60);
     settings.persist_tries = 2;
@@ -111,7 +113,7 @@ class Harness final : public SwampServerPorts {
     settings.policy.replay = 5;
     settings.policy.replay_models = 2;
     settings.seed = ++lives_;
-    server_ = std::make_unique<BestModelServer>(settings, *this, kept_ ? &*kept_ : nullptr);
+    server_ = std::make_unique<swamp::BestModelServer>(settings, *this, kept_ ? &*kept_ : nullptr);
     version_ = server_->best().version;
   }
 
@@ -136,7 +138,7 @@ class Harness final : public SwampServerPorts {
 
   void tick(std::uint8_t amount) {
     since_ += std::chrono::milliseconds(1 + amount * (amount % 2 == 0 ? 1 : 20));
-    for (const ConnectionId each : std::set<ConnectionId>(open_)) {
+    for (const membership::ConnectionId each : std::set<membership::ConnectionId>(open_)) {
       if (amount % 4 == 0 && open_.count(each) == 1) server_->on_heard(each, now());
     }
     server_->on_tick(now());
@@ -172,22 +174,23 @@ class Harness final : public SwampServerPorts {
     }
   }
 
-  std::optional<ConnectionId> pick(std::uint8_t which) const {
+  std::optional<membership::ConnectionId> pick(std::uint8_t which) const {
     if (open_.empty()) return {};
     return *std::next(open_.begin(), which % static_cast<int>(open_.size()));
   }
 
   void frame(Input& input) {
     const auto connection = pick(input.byte());
-    FrameHeader header;
+    network::FrameHeader header;
     // Mostly what a worker may say; now and then anything.
     const std::uint8_t type = input.byte();
-    constexpr FrameType kTypes[] = {static_cast<FrameType>(MemberFrame::kJoin),
-                                    static_cast<FrameType>(SwampFrame::kInitial),
-                                    static_cast<FrameType>(SwampFrame::kOffer),
-                                    static_cast<FrameType>(SwampFrame::kOfferValues),
-                                    static_cast<FrameType>(SwampFrame::kPull),
-                                    static_cast<FrameType>(MemberFrame::kLeave)};
+    constexpr network::FrameType kTypes[] = {
+        static_cast<network::FrameType>(membership::MemberFrame::kJoin),
+        static_cast<network::FrameType>(swamp::SwampFrame::kInitial),
+        static_cast<network::FrameType>(swamp::SwampFrame::kOffer),
+        static_cast<network::FrameType>(swamp::SwampFrame::kOfferValues),
+        static_cast<network::FrameType>(swamp::SwampFrame::kPull),
+        static_cast<network::FrameType>(membership::MemberFrame::kLeave)};
     header.type = type < 192 ? kTypes[type % std::size(kTypes)] : type;
     const std::uint8_t fields = input.byte();
     if ((fields & 1) != 0 && connection) header.incarnation = incarnations_[*connection];
@@ -227,11 +230,11 @@ class Harness final : public SwampServerPorts {
         return Bytes((input.byte() % (kSize + 1)) * sizeof(float));
       case 4:
       case 5: {
-        OfferBody body{.claim = static_cast<double>(input.byte()) / 8, .open = {}};
+        swamp::OfferBody body{.claim = static_cast<double>(input.byte()) / 8, .open = {}};
         for (std::uint8_t count = input.byte() % 9; kind == 5 && count > 0; --count) {
           body.open.push_back(input.byte());
         }
-        return encode(body);
+        return swamp::encode(body);
       }
       case 6:
         return join_body(0);
@@ -241,12 +244,14 @@ class Harness final : public SwampServerPorts {
   }
 
   Bytes join_body(std::uint64_t lineage) const {
-    return encode(JoinRequest{
-        .conversation = Conversation::kBestModel, .lineage = lineage, .job = spec_text_});
+    return membership::encode(
+        membership::JoinRequest{.conversation = membership::Conversation::kBestModel,
+                                .lineage = lineage,
+                                .job = spec_text_});
   }
 
   template <class Call>
-  void guarded(ConnectionId connection, const Call& call) {
+  void guarded(membership::ConnectionId connection, const Call& call) {
     try {
       call();
     } catch (const PeerError&) {
@@ -255,19 +260,19 @@ class Harness final : public SwampServerPorts {
   }
 
   std::uint8_t choice_;
-  SwampSpec spec_;
+  swamp::SwampSpec spec_;
   std::string spec_text_;
-  std::unique_ptr<BestModelServer> server_;
+  std::unique_ptr<swamp::BestModelServer> server_;
   Seed lives_ = 0;
   std::uint64_t version_ = 0;
-  std::set<ConnectionId> open_;
-  ConnectionId last_ = 0;
+  std::set<membership::ConnectionId> open_;
+  membership::ConnectionId last_ = 0;
   std::chrono::nanoseconds since_ = {};
-  std::map<ConnectionId, std::uint64_t> incarnations_;
+  std::map<membership::ConnectionId, std::uint64_t> incarnations_;
   std::uint64_t lineage_ = 0;
   std::optional<std::uint64_t> examining_;
-  std::optional<SwampSnapshot> writing_;
-  std::optional<SwampSnapshot> kept_;
+  std::optional<swamp::SwampSnapshot> writing_;
+  std::optional<swamp::SwampSnapshot> kept_;
   int sent_ = 0;
   volatile std::uint8_t sink_ = 0;
 };
@@ -280,9 +285,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size > 0 && data[0] == 255) {  // a specification, as text
     const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
     try {
-      const SwampSpec spec = swamp_spec_from(text);
-      COHORT_CHECK(differences(swamp_spec_from(to_json(spec).dump()), spec).empty(),
-                   "a specification changed by writing and reading it");
+      const swamp::SwampSpec spec = swamp::swamp_spec_from(text);
+      COHORT_CHECK(
+          swamp::differences(swamp::swamp_spec_from(swamp::to_json(spec).dump()), spec).empty(),
+          "a specification changed by writing and reading it");
     } catch (const PeerError&) {
     }
     return 0;

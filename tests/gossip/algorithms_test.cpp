@@ -11,7 +11,7 @@
 #include "topology/mixing.h"
 #include "world.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 using Vector = std::vector<double>;
@@ -63,7 +63,7 @@ Vector operator*(double s, const Vector& a) {
 }
 Vector operator-(const Vector& a, const Vector& b) { return a + (-1.0 * b); }
 
-Vectors mixed(const Matrix& w, const Vectors& x) {
+Vectors mixed(const topology::Matrix& w, const Vectors& x) {
   Vectors out(x.size(), Vector(x[0].size()));
   for (int i = 0; i < w.size; ++i) {
     for (int j = 0; j < w.size; ++j) out[i] = out[i] + w.at(i, j) * x[j];
@@ -74,7 +74,7 @@ Vectors mixed(const Matrix& w, const Vectors& x) {
 // The state of all ranks, one step at a time, from the papers' equations.
 struct Reference {
   WorldOptions options;
-  Matrix w{1};
+  topology::Matrix w{1};
   Vectors x, hat, error;
   int t = 0;
 
@@ -82,7 +82,7 @@ struct Reference {
     return reference_compress(options.compressor, options.ratio, v);
   }
 
-  void step(const Vectors& moves, const Matrix& now) {  // moves: -eta m
+  void step(const Vectors& moves, const topology::Matrix& now) {  // moves: -eta m
     const std::size_t n = x.size();
     ++t;
     const std::string& name = options.algorithm;
@@ -157,7 +157,7 @@ void compare(const WorldOptions& options, int steps, double tolerance) {
     const auto value = static_cast<float>(random.normal());
     for (auto& x : world.x) x[static_cast<std::size_t>(c)] = value;
   }
-  Reference reference{options, Matrix(1), {}, {}, {}};
+  Reference reference{options, topology::Matrix(1), {}, {}, {}};
   for (const auto& x : world.x) reference.x.push_back(wide(x));
   reference.hat = reference.x;
   if (options.estimates_from_zero) reference.hat.assign(reference.x.size(), Vector(options.numel));
@@ -174,9 +174,10 @@ void compare(const WorldOptions& options, int steps, double tolerance) {
     // What mixes now came in the round before, when mixing first.
     const bool before = options.algorithm == "d-psgd" && options.mix_first;
     if (before && step == 0) {
-      reference.step(moves, mixing_matrix(world.topology(), 0));  // all equal: any will do
+      reference.step(moves,
+                     topology::mixing_matrix(world.topology(), 0));  // all equal: any will do
     } else {
-      reference.step(moves, mixing_matrix(world.topology(), before ? step - 1 : step));
+      reference.step(moves, topology::mixing_matrix(world.topology(), before ? step - 1 : step));
     }
     ASSERT_TRUE(world.round());
     ASSERT_LT(distance(reference.x, world.x), tolerance) << "in step " << step;
@@ -277,7 +278,7 @@ TEST(Algorithms, PreserveTheMean) {
 }
 
 TEST(Algorithms, ChocoReachesConsensusWithEveryCompressor) {
-  for (const auto& entry : compressors().entries()) {
+  for (const auto& entry : compressors::compressors().entries()) {
     SCOPED_TRACE(entry.name);
     const bool sparse = entry.name == "top-k" || entry.name == "random-k";
     World world({.algorithm = "choco", .compressor = entry.name, .stepsize = sparse ? 0.04 : 0.2});
@@ -332,4 +333,4 @@ TEST(Algorithms, DPsgdRefusesWhatWouldAddItsErrorForEver) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -7,7 +7,7 @@
 #include "core/random.h"
 #include "world.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 void change(World& world, int step) {
@@ -242,4 +242,4 @@ TEST(Node, EarlyMessagesWaitForTheirRound) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

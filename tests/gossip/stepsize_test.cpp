@@ -15,13 +15,13 @@
 #include "topology/ring.h"
 #include "topology/torus.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
-std::unique_ptr<Compressor> compressor(const char* name, double ratio = 0.99) {
-  CompressorOptions options;
+std::unique_ptr<compressors::Compressor> compressor(const char* name, double ratio = 0.99) {
+  compressors::CompressorOptions options;
   options.ratio = ratio;
-  return compressors().make(name, options);
+  return compressors::compressors().make(name, options);
 }
 
 StepsizeSearch quick() { return {.dimension = 200, .iterations = 300}; }
@@ -34,7 +34,7 @@ TEST(TheoreticalStepsize, IsTheFormulaOfThePaper) {
   // Ring of 8: rho and beta in closed form.
   const double rho = 1 - (1 + 2 * std::cos(M_PI / 4)) / 3;
   const double beta = 4.0 / 3;
-  const Matrix ring = mixing_matrix(Ring(8), 0);
+  const topology::Matrix ring = topology::mixing_matrix(topology::Ring(8), 0);
   for (const double delta : {1.0, 0.5, 0.01}) {
     const double expected =
         rho * rho * delta /
@@ -47,21 +47,25 @@ TEST(TheoreticalStepsize, IsTheFormulaOfThePaper) {
 TEST(TunedStepsize, IsOneWithoutCompressionAndItsRateTheSpectralGap) {
   const auto none = compressor("none");
   for (const int size : {8, 16}) {
-    const StepsizeResult found = tune_stepsize(Ring(size), *none, original());
+    const StepsizeResult found = tune_stepsize(topology::Ring(size), *none, original());
     EXPECT_NEAR(found.gamma, 1, 1e-9) << size;
     // The distance that is not of the slowest kind is gone at first: a little faster on average.
-    EXPECT_NEAR(found.rate, 1 - spectral_gap(mixing_matrix(Ring(size), 0)), 0.02) << size;
-    EXPECT_LT(found.rate, 1 - spectral_gap(mixing_matrix(Ring(size), 0)) + 0.01) << size;
+    EXPECT_NEAR(found.rate,
+                1 - topology::spectral_gap(topology::mixing_matrix(topology::Ring(size), 0)), 0.02)
+        << size;
+    EXPECT_LT(found.rate,
+              1 - topology::spectral_gap(topology::mixing_matrix(topology::Ring(size), 0)) + 0.01)
+        << size;
   }
-  EXPECT_NEAR(tune_stepsize(Complete(5), *none, original()).gamma, 1, 1e-9);
+  EXPECT_NEAR(tune_stepsize(topology::Complete(5), *none, original()).gamma, 1, 1e-9);
 }
 
 TEST(TunedStepsize, WithoutCompressionKeepsPushedWorkersAsCloseAsTheoryHasIt) {
   // x <- (I + gamma (W - I)) (x + push), and gamma 1: in the direction of eigenvalue l of W, the
   // variance settles where v = 1 + l^2 v. (What is measured has not seen its last exchange yet.)
   for (const int size : {8, 12}) {
-    const Ring ring(size);
-    const auto eigenvalues = symmetric_eigenvalues(mixing_matrix(ring, 0));
+    const topology::Ring ring(size);
+    const auto eigenvalues = topology::symmetric_eigenvalues(topology::mixing_matrix(ring, 0));
     double variance = 0;
     for (int i = 1; i < size; ++i) variance += 1 / (1 - eigenvalues[i] * eigenvalues[i]) / size;
     const StepsizeResult found = tune_stepsize(ring, *compressor("none"), quick());
@@ -72,23 +76,23 @@ TEST(TunedStepsize, WithoutCompressionKeepsPushedWorkersAsCloseAsTheoryHasIt) {
 
 TEST(TunedStepsize, IsNearThePublishedOnes) {
   // Ring of 8 workers, ResNet-20: 0.0375 for top-1%; 0.45 for sign, where the curve is flat.
-  const StepsizeResult top = tune_stepsize(Ring(8), *compressor("top-k"), {});
+  const StepsizeResult top = tune_stepsize(topology::Ring(8), *compressor("top-k"), {});
   EXPECT_NEAR(std::log(top.gamma), std::log(0.0375), 0.3);
-  const StepsizeResult sign = tune_stepsize(Ring(8), *compressor("sign"), {});
+  const StepsizeResult sign = tune_stepsize(topology::Ring(8), *compressor("sign"), {});
   EXPECT_GT(sign.gamma, 0.4);
   EXPECT_LT(sign.gamma, 0.95);
 }
 
 TEST(TunedStepsize, IsNoneForACompressorThatAlwaysDrifts) {
   // Unbiased with a hundredth of the elements: what arrives is a hundred times too large.
-  const StepsizeResult found = tune_stepsize(Ring(8), *compressor("random-k"), quick());
+  const StepsizeResult found = tune_stepsize(topology::Ring(8), *compressor("random-k"), quick());
   EXPECT_EQ(found.gamma, 0);
   for (const StepsizeTrial& trial : found.tried) EXPECT_FALSE(trial.finished);
 }
 
 TEST(TunedStepsize, IsTheOptimumOfAGraphThatOvershoots) {
   // Nobody keeps anything: eigenvalues 1, -1/2, -1/2, so gamma = 2/3 reaches the mean at once.
-  const auto triangle = parse_edge_list(3, "0 1 .5\n1 2 .5\n2 0 .5", "triangle");
+  const auto triangle = topology::parse_edge_list(3, "0 1 .5\n1 2 .5\n2 0 .5", "triangle");
   const StepsizeResult found = tune_stepsize(*triangle, *compressor("none"), original());
   EXPECT_NEAR(found.gamma, 2.0 / 3, 0.03);
   EXPECT_LT(found.rate, 0.1);
@@ -96,7 +100,7 @@ TEST(TunedStepsize, IsTheOptimumOfAGraphThatOvershoots) {
 }
 
 TEST(TunedStepsize, FallsWithTheCompression) {
-  const Ring ring(8);
+  const topology::Ring ring(8);
   double before = 1.01;
   for (const double ratio : {0.5, 0.9, 0.99}) {
     const StepsizeResult found = tune_stepsize(ring, *compressor("top-k", ratio), quick());
@@ -107,16 +111,17 @@ TEST(TunedStepsize, FallsWithTheCompression) {
 }
 
 TEST(TunedStepsize, IsFarAboveTheory) {
-  const Ring ring(8);
+  const topology::Ring ring(8);
   const auto sign = compressor("sign");
   const StepsizeResult found = tune_stepsize(ring, *sign, quick());
-  EXPECT_GT(found.gamma, 10 * theoretical_stepsize(mixing_matrix(ring, 0), 0.5));
+  EXPECT_GT(found.gamma, 10 * theoretical_stepsize(topology::mixing_matrix(ring, 0), 0.5));
 }
 
 // Every gamma of the original's grid to the end, in double precision and with a dense W.
-std::vector<std::pair<double, double>> original_grid(const Topology& topology, Compressor& q,
+std::vector<std::pair<double, double>> original_grid(const topology::Topology& topology,
+                                                     compressors::Compressor& q,
                                                      const StepsizeSearch& search) {
-  const Matrix w = mixing_matrix(topology, 0);
+  const topology::Matrix w = topology::mixing_matrix(topology, 0);
   const int n = w.size;
   const auto d = static_cast<std::size_t>(search.dimension);
   std::vector<std::pair<double, double>> errors;
@@ -147,7 +152,8 @@ std::vector<std::pair<double, double>> original_grid(const Topology& topology, C
                          [](float value) { return std::abs(value) < 1e15F; })) {
           continue;
         }
-        const MessageKey key{.sender = i, .sequence = static_cast<std::uint64_t>(t), .tensor = 0};
+        const compressors::MessageKey key{
+            .sender = i, .sequence = static_cast<std::uint64_t>(t), .tensor = 0};
         Bytes wire;
         q.encode(difference, key, wire);
         q.decode(wire, key, sent);
@@ -166,7 +172,7 @@ std::vector<std::pair<double, double>> original_grid(const Topology& topology, C
 }
 
 TEST(TunedStepsize, IsWhereTheExhaustiveSearchOfTheOriginalEnds) {
-  const auto torus = make_torus(9);
+  const auto torus = topology::make_torus(9);
   const StepsizeSearch search{
       .goal = StepsizeGoal::kConsensus, .dimension = 100, .iterations = 150};
   for (const char* name : {"sign", "top-k", "qsgd"}) {
@@ -183,7 +189,7 @@ TEST(TunedStepsize, IsWhereTheExhaustiveSearchOfTheOriginalEnds) {
 }
 
 TEST(TunedStepsize, ShowsWhatItTried) {
-  const StepsizeResult found = tune_stepsize(Ring(8), *compressor("top-k"), quick());
+  const StepsizeResult found = tune_stepsize(topology::Ring(8), *compressor("top-k"), quick());
   ASSERT_EQ(found.tried.size(), 28U);
   int finished = 0;
   int given_up = 0;
@@ -209,24 +215,25 @@ TEST(TunedStepsize, ShowsWhatItTried) {
 TEST(TunedStepsize, IsTheSameEveryTimeAndForOtherVectorsNearlyTheSame) {
   const auto sign = compressor("sign");
   StepsizeSearch search = quick();
-  const double first = tune_stepsize(Ring(8), *sign, search).gamma;
-  EXPECT_EQ(tune_stepsize(Ring(8), *sign, search).gamma, first);
+  const double first = tune_stepsize(topology::Ring(8), *sign, search).gamma;
+  EXPECT_EQ(tune_stepsize(topology::Ring(8), *sign, search).gamma, first);
   search.seed = 5;
-  EXPECT_NEAR(std::log(tune_stepsize(Ring(8), *sign, search).gamma), std::log(first), 0.35);
+  EXPECT_NEAR(std::log(tune_stepsize(topology::Ring(8), *sign, search).gamma), std::log(first),
+              0.35);
 }
 
 TEST(TunedStepsize, OfOneWorkerIsOne) {
-  EXPECT_EQ(tune_stepsize(Ring(1), *compressor("sign"), quick()).gamma, 1);
+  EXPECT_EQ(tune_stepsize(topology::Ring(1), *compressor("sign"), quick()).gamma, 1);
 }
 
 TEST(TunedStepsize, RefusesWhatItCannotSearch) {
   const auto none = compressor("none");
-  EXPECT_THROW(tune_stepsize(OnePeerExponential(8), *none, quick()), ConfigError);
-  EXPECT_THROW(tune_stepsize(Ring(4), *none, {.dimension = 0}), ConfigError);
-  EXPECT_THROW(tune_stepsize(Ring(4), *none, {.iterations = 0}), ConfigError);
-  EXPECT_THROW(tune_stepsize(Ring(4), *none, {.grid = 0}), ConfigError);
-  EXPECT_THROW(tune_stepsize(Ring(4), *none, {.smallest = 0}), ConfigError);
+  EXPECT_THROW(tune_stepsize(topology::OnePeerExponential(8), *none, quick()), ConfigError);
+  EXPECT_THROW(tune_stepsize(topology::Ring(4), *none, {.dimension = 0}), ConfigError);
+  EXPECT_THROW(tune_stepsize(topology::Ring(4), *none, {.iterations = 0}), ConfigError);
+  EXPECT_THROW(tune_stepsize(topology::Ring(4), *none, {.grid = 0}), ConfigError);
+  EXPECT_THROW(tune_stepsize(topology::Ring(4), *none, {.smallest = 0}), ConfigError);
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -6,15 +6,16 @@
 #include "compressors/registry.h"
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 using testing::Each;
 using testing::ElementsAre;
 
 std::unique_ptr<GossipVectors> vectors_with(const std::string& compressor) {
-  return make_host_vectors(std::make_shared<ModelCodec>(
-      compressors().make(compressor, {.ratio = 0.5}), std::vector<Range>{{0, 1}, {1, 3}}));
+  return make_host_vectors(std::make_shared<compressors::ModelCodec>(
+      compressors::compressors().make(compressor, {.ratio = 0.5}),
+      std::vector<Range>{{0, 1}, {1, 3}}));
 }
 
 TEST(HostVectors, BeginWithZerosAndStayWhereTheyAre) {
@@ -74,4 +75,4 @@ TEST(HostVectors, BlendInWhatAMessageBringsAndLeaveTheRest) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

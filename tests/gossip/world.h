@@ -10,7 +10,7 @@
 #include "gossip/node.h"
 #include "topology/registry.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 struct WorldOptions {
   std::string algorithm = "choco";
@@ -35,16 +35,16 @@ class World {
   using Fate = std::function<int(Rank from, Rank to, const Bytes& frame)>;
 
   explicit World(const WorldOptions& options) : options_(options) {
-    TopologyOptions graph;
+    topology::TopologyOptions graph;
     graph.size = options.size;
     graph.seed = 3;
-    topology_ = topologies().make(options.topology, graph);
+    topology_ = topology::topologies().make(options.topology, graph);
     for (Rank rank = 0; rank < options.size; ++rank) nodes.push_back(make_node(rank));
     x.assign(nodes.size(), std::vector<float>(static_cast<std::size_t>(options.numel)));
     alive.assign(nodes.size(), true);
   }
 
-  const Topology& topology() const { return *topology_; }
+  const topology::Topology& topology() const { return *topology_; }
 
   // In the place of one that is lost: knows nothing.
   void make_again(Rank rank) { nodes[static_cast<std::size_t>(rank)] = make_node(rank); }
@@ -103,13 +103,14 @@ class World {
 
  private:
   std::unique_ptr<GossipNode> make_node(Rank rank) const {
-    const CompressorOptions compressor{
+    const compressors::CompressorOptions compressor{
         .seed = 5, .ratio = options_.ratio, .bits = options_.bits, .biased = true};
     GossipOptions gossip;
     gossip.rank = rank;
     gossip.numel = options_.numel;
-    gossip.codec = std::make_shared<ModelCodec>(compressors().make(options_.compressor, compressor),
-                                                test_tensors(options_.numel));
+    gossip.codec = std::make_shared<compressors::ModelCodec>(
+        compressors::compressors().make(options_.compressor, compressor),
+        test_tensors(options_.numel));
     gossip.stepsize = options_.stepsize;
     gossip.mix_first = options_.mix_first;
     gossip.estimates_from_zero = options_.estimates_from_zero;
@@ -119,7 +120,7 @@ class World {
   }
 
   WorldOptions options_;
-  std::shared_ptr<const Topology> topology_;
+  std::shared_ptr<const topology::Topology> topology_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -17,14 +17,14 @@ const at::Device kGpu(at::kCUDA, 0);
 constexpr std::int64_t kSize = 300007;  // no whole number of vectors
 
 at::Tensor noise(std::int64_t size, std::uint64_t seed) {
-  return at::empty({size}).normal_(0, 1, make_generator(seed, at::kCPU));
+  return at::empty({size}).normal_(0, 1, engine::make_generator(seed, at::kCPU));
 }
 
 struct Vectors {
   at::Tensor parameters, gradients, moves;
   std::vector<at::Tensor> slots;
 
-  Arenas arenas() const { return {parameters, gradients, slots, moves}; }
+  methods::Arenas arenas() const { return {parameters, gradients, slots, moves}; }
 };
 
 class EveryKernel : public testing::TestWithParam<std::string> {};
@@ -32,8 +32,8 @@ class EveryKernel : public testing::TestWithParam<std::string> {};
 TEST_P(EveryKernel, MakesTheBitsOfTheCpu) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "needs a GPU";
   for (const bool nesterov : {false, true}) {
-    const OptimizerOptions options{.momentum = 0.9, .nesterov = nesterov};
-    const ArenaUpdate on_cpu(GetParam(), options, at::kCPU);
+    const optimizers::OptimizerOptions options{.momentum = 0.9, .nesterov = nesterov};
+    const methods::ArenaUpdate on_cpu(GetParam(), options, at::kCPU);
     Vectors cpu{noise(kSize, 1), noise(kSize, 2), at::zeros({kSize}), {}};
     Vectors gpu{cpu.parameters.to(kGpu), cpu.gradients.to(kGpu), cpu.moves.to(kGpu), {}};
     for (std::size_t i = 0; i < on_cpu.slots().size(); ++i) {
@@ -41,10 +41,10 @@ TEST_P(EveryKernel, MakesTheBitsOfTheCpu) {
       gpu.slots.push_back(cpu.slots.back().to(kGpu));
     }
     for (Step step = 0; step < 4; ++step) {
-      const UpdateScalars scalars{
+      const optimizers::UpdateScalars scalars{
           .lr = 0.01, .weight_decay = 0.1, .gradient_scale = 0.5, .step = step};
       on_cpu(cpu.arenas(), {0, kSize}, scalars);
-      find_kernel_update(GetParam())(gpu.arenas(), options, scalars);
+      methods::find_kernel_update(GetParam())(gpu.arenas(), options, scalars);
     }
     const double unequal =
         gpu.parameters.cpu().ne(cpu.parameters).sum().item<double>() / double{kSize};
@@ -59,12 +59,12 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, EveryKernel, testing::Values("sgd", "adam",
 
 TEST(GradientGather, PutsEachGradientIntoItsPlaceAndAddsToWhatIsThere) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "needs a GPU";
-  const GradientGather probe(kGpu);
+  const methods::GradientGather probe(kGpu);
   ASSERT_TRUE(probe.late());
   // More parts than one launch takes, of sizes from 1 to several pieces.
   const at::Tensor arena = noise(4 << 20, 3).to(kGpu);
   at::Tensor expected = arena.clone();
-  GradientGather gather(kGpu);
+  methods::GradientGather gather(kGpu);
   std::int64_t begin = 0;
   for (int i = 0; begin + 40000 < arena.numel(); ++i) {
     const std::int64_t size = 1 + (i * 7919) % 39000;

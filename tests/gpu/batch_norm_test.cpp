@@ -22,10 +22,12 @@ struct Case {
   Form form;
 };
 
-class OneNorm final : public Model {
+class OneNorm final : public models::Model {
  public:
   OneNorm(std::int64_t channels, Form form)
-      : Model(make_generator(1)), form_(form), norm_(Scope(store()) / "bn", channels) {}
+      : models::Model(engine::make_generator(1)),
+        form_(form),
+        norm_(models::Scope(store()) / "bn", channels) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
     if (form_ == Form::kAlone) return norm_(inputs);
@@ -36,11 +38,11 @@ class OneNorm final : public Model {
 
  private:
   Form form_;
-  BatchNorm2d norm_;
+  models::BatchNorm2d norm_;
 };
 
 at::Tensor noise(at::IntArrayRef shape, std::uint64_t seed) {
-  return at::empty(shape).normal_(0.3, 1.5, make_generator(seed, at::kCPU));
+  return at::empty(shape).normal_(0.3, 1.5, engine::make_generator(seed, at::kCPU));
 }
 
 // How far `got` is from `expected`, as a share of what is usual there.
@@ -60,7 +62,7 @@ TEST_P(FusedBatchNorm, IsThatOfLibtorch) {
     return values.to(gpu).to(type, false, false, at::MemoryFormat::ChannelsLast);
   };
   OneNorm model(channels, form);
-  Replica replica(model, {.device = gpu});
+  methods::Replica replica(model, {.device = gpu});
   model.store().set_training(true);
   at::Tensor x = placed(noise(shape, 1)).requires_grad_(true);
   at::Tensor shortcut = placed(noise(shape, 2)).requires_grad_(true);

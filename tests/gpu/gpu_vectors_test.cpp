@@ -57,13 +57,13 @@ std::vector<float> noise(std::uint64_t number) {
 
 // All ranks in one thread, with frames carried by hand.
 struct Group {
-  explicit Group(const GossipSettings& settings, bool on_gpu) {
-    const auto topology = make_topology(settings, kRanks);
-    const auto board = make_message_board(kRanks);
+  explicit Group(const gossip::GossipSettings& settings, bool on_gpu) {
+    const auto topology = gossip::make_topology(settings, kRanks);
+    const auto board = collectives::make_message_board(kRanks);
     for (Rank rank = 0; rank < kRanks; ++rank) {
-      if (on_gpu) vectors.push_back(make_gpu_vectors(settings, kPlaces, kPadded, board));
-      nodes.push_back(
-          make_gossip_node(settings, rank, topology, kPacked, on_gpu ? vectors.back() : nullptr));
+      if (on_gpu) vectors.push_back(methods::make_gpu_vectors(settings, kPlaces, kPadded, board));
+      nodes.push_back(gossip::make_gossip_node(settings, rank, topology, kPacked,
+                                               on_gpu ? vectors.back() : nullptr));
       x.emplace_back(std::vector<float>(on_gpu ? kPadded : kNumel));
       host.emplace_back(kNumel);
     }
@@ -84,15 +84,15 @@ struct Group {
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       for (const auto& one : nodes[i]->take_outgoing()) {
-        bytes += counted_bytes(*one.frame);
+        bytes += methods::counted_bytes(*one.frame);
         nodes[static_cast<std::size_t>(one.to)]->on_frame(static_cast<Rank>(i), *one.frame);
       }
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i]->end_round(vector(i));
   }
 
-  std::vector<std::shared_ptr<GpuVectors>> vectors;
-  std::vector<std::unique_ptr<GossipNode>> nodes;
+  std::vector<std::shared_ptr<methods::GpuVectors>> vectors;
+  std::vector<std::unique_ptr<gossip::GossipNode>> nodes;
   std::vector<GpuVector> x;
   std::vector<std::vector<float>> host;
   std::size_t bytes = 0;
@@ -108,8 +108,8 @@ void PrintTo(const Case& one, std::ostream* out) {
   *out << one.method << ' ' << one.compressor << (one.overlap ? "" : " without overlap");
 }
 
-GossipSettings settings_of(const Case& one) {
-  GossipSettings settings;
+gossip::GossipSettings settings_of(const Case& one) {
+  gossip::GossipSettings settings;
   settings.method = one.method;
   settings.compressor = one.compressor;
   settings.compression = {.seed = 5, .ratio = 0.9, .bits = 6, .biased = one.method != "dcd"};
@@ -127,7 +127,7 @@ class EveryGossip : public testing::TestWithParam<Case> {
 
 // Bit for bit, but where a scale is a sum in another order.
 TEST_P(EveryGossip, DoesOnTheGpuWhatItDoesInMainMemory) {
-  const GossipSettings settings = settings_of(GetParam());
+  const gossip::GossipSettings settings = settings_of(GetParam());
   const bool sums = settings.compressor == "sign" || settings.compressor == "qsgd";
   Group cpu(settings, false);
   Group gpu(settings, true);
@@ -177,25 +177,25 @@ TEST(GpuVectors, SayWhichMessageWasNotFinite) {
   for (const char* compressor : {"none", "fp16", "sign", "top-k", "random-k", "qsgd"}) {
     Group gpu(settings_of({"choco", compressor}), true);
     for (std::uint64_t number = 0; number < 2; ++number) gpu.round(number);
-    EXPECT_EQ(gpu.vectors[1]->first_infinite(), GpuVectors::kNever) << compressor;
+    EXPECT_EQ(gpu.vectors[1]->first_infinite(), methods::GpuVectors::kNever) << compressor;
     std::vector<float> one(kPadded);
     one[static_cast<std::size_t>(kPlaces[2].end()) - 1] = INFINITY;
     gpu.x[1].add(one);
     gpu.round(2);
     gpu.round(3);
     EXPECT_EQ(gpu.vectors[1]->first_infinite(), 3U) << compressor;
-    EXPECT_EQ(gpu.vectors[3]->first_infinite(), GpuVectors::kNever) << compressor;
+    EXPECT_EQ(gpu.vectors[3]->first_infinite(), methods::GpuVectors::kNever) << compressor;
   }
 }
 
 // What a message of each is decoded to, in turn with the same encoder.
-std::vector<std::vector<float>> through_messages(const CompressorOptions& options,
+std::vector<std::vector<float>> through_messages(const compressors::CompressorOptions& options,
                                                  const std::string& compressor,
                                                  const std::vector<std::vector<float>>& inputs,
                                                  const std::vector<Range>& places) {
-  const GossipSettings settings{.compressor = compressor, .compression = options};
-  const auto vectors =
-      make_gpu_vectors(settings, places, places.back().end(), make_message_board(1));
+  const gossip::GossipSettings settings{.compressor = compressor, .compression = options};
+  const auto vectors = methods::make_gpu_vectors(settings, places, places.back().end(),
+                                                 collectives::make_message_board(1));
   const auto values = vectors->make();
   const auto decoded = vectors->make();
   std::vector<std::vector<float>> all;
@@ -232,9 +232,9 @@ TEST(GpuVectors, KeepTheSameElementsOfLongTensors) {
     inputs[4][i] = static_cast<float>(std::ldexp(drawn, i % 140 - 70));  // of every size
   }
   for (const double ratio : {0.99, 0.5}) {
-    const CompressorOptions options{.ratio = ratio};
+    const compressors::CompressorOptions options{.ratio = ratio};
     const auto there = through_messages(options, "top-k", inputs, places);
-    ModelCodec codec(compressors().make("top-k", options), packed);
+    compressors::ModelCodec codec(compressors::compressors().make("top-k", options), packed);
     for (std::size_t n = 0; n < inputs.size(); ++n) {
       Bytes wire;
       std::vector<float> here(numel);
@@ -266,8 +266,9 @@ TEST(GpuVectors, RoundToALevelNearby) {
 }
 
 TEST(GpuVectors, LeaveOutWhatHasNoKernel) {
-  GossipSettings settings = settings_of({"choco", "sign"});
-  EXPECT_EQ(make_gpu_vectors(settings, kPlaces, kPadded, nullptr), nullptr) << "no shared GPU";
+  gossip::GossipSettings settings = settings_of({"choco", "sign"});
+  EXPECT_EQ(methods::make_gpu_vectors(settings, kPlaces, kPadded, nullptr), nullptr)
+      << "no shared GPU";
 }
 
 }  // namespace

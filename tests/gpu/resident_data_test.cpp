@@ -19,9 +19,9 @@ class OnTheGpu : public testing::Test {
   }
 };
 
-ArrayDataset noise_images(SampleShape shape, std::int64_t count, bool crop_flip,
-                          std::int64_t image_size) {
-  ImageArray images;
+data::ArrayDataset noise_images(data::SampleShape shape, std::int64_t count, bool crop_flip,
+                                std::int64_t image_size) {
+  data::ImageArray images;
   images.shape = shape;
   RandomStream random(5, "noise-images", {});
   for (std::int64_t i = 0; i < count; ++i) {
@@ -31,28 +31,28 @@ ArrayDataset noise_images(SampleShape shape, std::int64_t count, bool crop_flip,
     }
   }
   const auto channels = static_cast<std::size_t>(shape.channels);
-  return ArrayDataset(std::move(images), {.class_names = {"a", "b", "c", "d"},
-                                          .normalization = {std::vector(channels, 0.4914),
-                                                            std::vector(channels, 0.2023)},
-                                          .crop_flip = crop_flip,
-                                          .image_size = image_size});
+  return data::ArrayDataset(std::move(images), {.class_names = {"a", "b", "c", "d"},
+                                                .normalization = {std::vector(channels, 0.4914),
+                                                                  std::vector(channels, 0.2023)},
+                                                .crop_flip = crop_flip,
+                                                .image_size = image_size});
 }
 
 // Takes the same steps from a loader and from the GPU; an epoch of the 103 images has 4 of them for
 // each of two workers, the last one short.
-void expect_equal_batches(const Dataset& data, const ResidentData& resident,
-                          const BatchPlacement& placement, Step first) {
-  const SampleOrder order(
+void expect_equal_batches(const data::Dataset& data, const engine::ResidentData& resident,
+                          const engine::BatchPlacement& placement, Step first) {
+  const data::SampleOrder order(
       {.samples = data.size(), .batch = 16, .rank = 1, .workers = 2, .seed = 3});
   const Step last = 2 * order.steps_per_epoch();
-  Loader loader(data, order, {.threads = 0, .first_step = first, .last_step = last});
+  data::Loader loader(data, order, {.threads = 0, .first_step = first, .last_step = last});
   const auto source = resident.batches(data, order, first, placement);
   ASSERT_NE(source, nullptr);
   const void* place = nullptr;
   for (Step step = first; step < last; ++step) {
-    const BatchTensors expected = to_tensors(loader.next(), data.shape(), {});
+    const engine::BatchTensors expected = engine::to_tensors(loader.next(), data.shape(), {});
     source->wait();
-    const BatchTensors made = source->take();
+    const engine::BatchTensors made = source->take();
     const auto format =
         placement.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
     EXPECT_TRUE(made.inputs.is_contiguous(format));
@@ -67,17 +67,17 @@ void expect_equal_batches(const Dataset& data, const ResidentData& resident,
 
 TEST_F(OnTheGpu, BatchesAreThoseOfALoaderToTheBit) {
   struct Case {
-    SampleShape shape;
+    data::SampleShape shape;
     bool crop_flip;
     std::int64_t image_size;
   };
   for (const Case& one :
        {Case{{3, 32, 32}, false, 0}, Case{{3, 32, 32}, true, 0}, Case{{1, 28, 28}, true, 32},
         Case{{3, 32, 32}, true, 77}, Case{{3, 32, 24}, true, 13}, Case{{2, 3, 2}, true, 0}}) {
-    DataSplits data;
-    data.train =
-        std::make_unique<ArrayDataset>(noise_images(one.shape, 103, one.crop_flip, one.image_size));
-    const ResidentData resident(data, std::vector{kGpu});
+    data::DataSplits data;
+    data.train = std::make_unique<data::ArrayDataset>(
+        noise_images(one.shape, 103, one.crop_flip, one.image_size));
+    const engine::ResidentData resident(data, std::vector{kGpu});
     for (const bool channels_last : {false, true}) {
       for (const at::ScalarType precision : {at::kFloat, at::kBFloat16}) {
         for (const Step first : {0, 2, 6}) {
@@ -92,34 +92,35 @@ TEST_F(OnTheGpu, BatchesAreThoseOfALoaderToTheBit) {
 }
 
 TEST_F(OnTheGpu, OnlySetsOfImagesInMemoryLieThere) {
-  RunConfig config;
+  config::RunConfig config;
   config.data = "synthetic";
   config.train_size = config.test_size = 64;
-  const auto synthetic = open_data(config, {});
-  DataSplits data;
-  data.train = std::make_unique<ArrayDataset>(small_images(64));
-  const SampleOrder order({.samples = 64, .batch = 8});
-  const BatchPlacement placement{.device = kGpu};
-  const ResidentData none(*synthetic, std::vector{kGpu, kGpu});
+  const auto synthetic = engine::open_data(config, {});
+  data::DataSplits data;
+  data.train = std::make_unique<data::ArrayDataset>(engine::test::small_images(64));
+  const data::SampleOrder order({.samples = 64, .batch = 8});
+  const engine::BatchPlacement placement{.device = kGpu};
+  const engine::ResidentData none(*synthetic, std::vector{kGpu, kGpu});
   EXPECT_EQ(none.batches(*synthetic->train, order, 0, placement), nullptr);
-  const ResidentData nowhere(data, std::vector{at::Device(at::kCPU)});
+  const engine::ResidentData nowhere(data, std::vector{at::Device(at::kCPU)});
   EXPECT_EQ(nowhere.batches(*data.train, order, 0, placement), nullptr);
-  const ResidentData there(data, std::vector{kGpu, kGpu});
+  const engine::ResidentData there(data, std::vector{kGpu, kGpu});
   EXPECT_NE(there.batches(*data.train, order, 0, placement), nullptr);
   EXPECT_EQ(there.batches(*synthetic->train, order, 0, placement), nullptr);
   EXPECT_EQ(there.batches(*data.train, order, 0, {}), nullptr);
 }
 
-DataSplits images() {
-  DataSplits data;
-  data.train = std::make_unique<ArrayDataset>(small_images(200, /*crop_flip=*/true));
-  data.test = std::make_unique<ArrayDataset>(small_images(50, false, 8));
+data::DataSplits images() {
+  data::DataSplits data;
+  data.train =
+      std::make_unique<data::ArrayDataset>(engine::test::small_images(200, /*crop_flip=*/true));
+  data.test = std::make_unique<data::ArrayDataset>(engine::test::small_images(50, false, 8));
   return data;
 }
 
 // Its sums come in the same order in every run.
-RunConfig image_run(const DataSplits& data) {
-  RunConfig config;
+config::RunConfig image_run(const data::DataSplits& data) {
+  config::RunConfig config;
   config.model = "mlp-100";
   config.data = "synthetic";  // which is not looked at
   config.method = "local";
@@ -138,11 +139,11 @@ RunConfig image_run(const DataSplits& data) {
 }
 
 TEST_F(OnTheGpu, TrainingThereIsTrainingOnTheCpu) {
-  const DataSplits data = images();
-  RunConfig config = image_run(data);
-  const RunResult gpu = run_group(config, {.data = &data});
+  const data::DataSplits data = images();
+  config::RunConfig config = image_run(data);
+  const engine::test::RunResult gpu = engine::test::run_group(config, {.data = &data});
   config.device = "cpu";
-  const RunResult cpu = run_group(config, {.data = &data});
+  const engine::test::RunResult cpu = engine::test::run_group(config, {.data = &data});
   ASSERT_EQ(gpu.records.size(), cpu.records.size());
   for (std::size_t i = 0; i < gpu.records.size(); ++i) {
     EXPECT_NEAR(gpu.records[i].loss, cpu.records[i].loss, 1e-3) << i;
@@ -155,21 +156,23 @@ TEST_F(OnTheGpu, TrainingThereIsTrainingOnTheCpu) {
 }
 
 TEST_F(OnTheGpu, GoesOnInTheMiddleOfAnEpoch) {
-  const DataSplits data = images();
+  const data::DataSplits data = images();
   for (const bool graph : {true, false}) {
-    RunConfig config = image_run(data);
+    config::RunConfig config = image_run(data);
     config.graph = graph;
-    const RunResult calm = run_group(config, {.data = &data});
-    TemporaryFolder folder;
-    CheckpointStore store(folder / "run", 3);
+    const engine::test::RunResult calm = engine::test::run_group(config, {.data = &data});
+    storage::test::TemporaryFolder folder;
+    storage::CheckpointStore store(folder / "run", 3);
     std::atomic<bool> stop = false;
-    run_group(config, {.store = &store,
-                       .data = &data,
-                       .on_step = [&](Step done) { stop = done >= 11; },
-                       .stop = &stop});
-    const RunResult resumed = run_group(config, {.store = &store, .resume = true, .data = &data});
+    engine::test::run_group(config, {.store = &store,
+                                     .data = &data,
+                                     .on_step = [&](Step done) { stop = done >= 11; },
+                                     .stop = &stop});
+    const engine::test::RunResult resumed =
+        engine::test::run_group(config, {.store = &store, .resume = true, .data = &data});
     EXPECT_EQ(resumed.outcomes[0].steps, 21);
-    EXPECT_EQ(distance(resumed.parameters[0], calm.parameters[0]), 0) << "recorded: " << graph;
+    EXPECT_EQ(engine::test::distance(resumed.parameters[0], calm.parameters[0]), 0)
+        << "recorded: " << graph;
   }
 }
 

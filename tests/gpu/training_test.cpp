@@ -10,8 +10,8 @@
 namespace cohort::test {
 namespace {
 
-RunConfig gpu_run(const std::string& model = "resnet20") {
-  RunConfig config;
+config::RunConfig gpu_run(const std::string& model = "resnet20") {
+  config::RunConfig config;
   config.model = model;
   config.data = "synthetic";
   config.synthetic_shape = "3x16x16";
@@ -34,11 +34,11 @@ RunConfig gpu_run(const std::string& model = "resnet20") {
 }
 
 // Of workers that share the GPU.
-std::vector<Membership> on_one_gpu(int workers) {
-  return make_threads_job({.workers = workers, .messages = true, .shared_gpu = 0})->join();
+std::vector<collectives::Membership> on_one_gpu(int workers) {
+  return launch::make_threads_job({.workers = workers, .messages = true, .shared_gpu = 0})->join();
 }
 
-double last_loss(const RunResult& result) { return result.records.back().loss; }
+double last_loss(const engine::test::RunResult& result) { return result.records.back().loss; }
 
 class OnGpu : public testing::Test {
  protected:
@@ -48,10 +48,10 @@ class OnGpu : public testing::Test {
 };
 
 TEST_F(OnGpu, TrainsAsOnTheCpu) {
-  RunConfig config = gpu_run();
-  const RunResult gpu = run_group(config);
+  config::RunConfig config = gpu_run();
+  const engine::test::RunResult gpu = engine::test::run_group(config);
   config.device = "cpu";
-  const RunResult cpu = run_group(config);
+  const engine::test::RunResult cpu = engine::test::run_group(config);
   ASSERT_EQ(gpu.records.size(), cpu.records.size());
   EXPECT_NEAR(gpu.records.front().loss, cpu.records.front().loss, 1e-3);
   EXPECT_NEAR(last_loss(gpu), last_loss(cpu), 0.02);
@@ -66,29 +66,30 @@ TEST_F(OnGpu, TrainsAsOnTheCpu) {
 // recorded runs differ no more than those of two runs without a recording.
 TEST_F(OnGpu, RecordedStepsAreTheSteps) {
   for (const char* precision : {"fp32", "bf16"}) {
-    RunConfig config = gpu_run();
+    config::RunConfig config = gpu_run();
     config.precision = precision;
-    const RunResult recorded = run_group(config);
+    const engine::test::RunResult recorded = engine::test::run_group(config);
     config.graph = false;
-    const RunResult anew = run_group(config);
-    const RunResult again = run_group(config);
-    const double noise = distance(anew.parameters[0], again.parameters[0]);
-    EXPECT_LE(distance(recorded.parameters[0], anew.parameters[0]), 3 * noise + 1e-6) << precision;
+    const engine::test::RunResult anew = engine::test::run_group(config);
+    const engine::test::RunResult again = engine::test::run_group(config);
+    const double noise = engine::test::distance(anew.parameters[0], again.parameters[0]);
+    EXPECT_LE(engine::test::distance(recorded.parameters[0], anew.parameters[0]), 3 * noise + 1e-6)
+        << precision;
     EXPECT_NEAR(last_loss(recorded), last_loss(anew), 1e-3 + 0.02 * (noise > 0)) << precision;
   }
 }
 
 TEST_F(OnGpu, DropoutOfARecordedStepIsDrawnAnew) {
-  RunConfig config = gpu_run("vgg11");
+  config::RunConfig config = gpu_run("vgg11");
   config.synthetic_shape = "3x32x32";
   config.dropout = 0.5;
   config.lr = 0;  // only dropout changes the loss
   config.schedule = "constant";
   config.train_size = 32;
   config.record_every = 1;
-  const RunResult recorded = run_group(config);
+  const engine::test::RunResult recorded = engine::test::run_group(config);
   config.graph = false;
-  const RunResult anew = run_group(config);
+  const engine::test::RunResult anew = engine::test::run_group(config);
   ASSERT_EQ(recorded.records.size(), anew.records.size());
   for (std::size_t i = 1; i < recorded.records.size(); ++i) {
     EXPECT_NE(recorded.records[i].loss, recorded.records[i - 1].loss) << i;
@@ -97,12 +98,12 @@ TEST_F(OnGpu, DropoutOfARecordedStepIsDrawnAnew) {
 }
 
 TEST_F(OnGpu, LowerPrecisionsLearnAsWell) {
-  RunConfig config = gpu_run();
+  config::RunConfig config = gpu_run();
   config.iterations = 70;
-  const RunResult full = run_group(config);
+  const engine::test::RunResult full = engine::test::run_group(config);
   for (const char* precision : {"tf32", "bf16"}) {
     config.precision = precision;
-    const RunResult lower = run_group(config);
+    const engine::test::RunResult lower = engine::test::run_group(config);
     EXPECT_EQ(lower.parameters[0].scalar_type(), at::kFloat);
     EXPECT_NEAR(last_loss(lower), last_loss(full), 0.25) << precision;
     EXPECT_NEAR(lower.evaluations.back().loss, full.evaluations.back().loss, 0.5) << precision;
@@ -111,16 +112,17 @@ TEST_F(OnGpu, LowerPrecisionsLearnAsWell) {
 
 TEST_F(OnGpu, GoesOnFromACheckpointBetweenRecordedSteps) {
   for (const char* precision : {"fp32", "bf16"}) {
-    RunConfig config = gpu_run();
+    config::RunConfig config = gpu_run();
     config.precision = precision;
     config.checkpoint_every = 7;
-    const RunResult calm = run_group(config);
-    TemporaryFolder folder;
-    CheckpointStore store(folder / "run", 3);
+    const engine::test::RunResult calm = engine::test::run_group(config);
+    storage::test::TemporaryFolder folder;
+    storage::CheckpointStore store(folder / "run", 3);
     std::atomic<bool> stop = false;
-    run_group(config,
-              {.store = &store, .on_step = [&](Step done) { stop = done >= 11; }, .stop = &stop});
-    const RunResult resumed = run_group(config, {.store = &store, .resume = true});
+    engine::test::run_group(
+        config, {.store = &store, .on_step = [&](Step done) { stop = done >= 11; }, .stop = &stop});
+    const engine::test::RunResult resumed =
+        engine::test::run_group(config, {.store = &store, .resume = true});
     EXPECT_EQ(resumed.outcomes[0].steps, 21);
     EXPECT_NEAR(last_loss(resumed), last_loss(calm), 0.05) << precision;
   }
@@ -128,27 +130,27 @@ TEST_F(OnGpu, GoesOnFromACheckpointBetweenRecordedSteps) {
 
 TEST_F(OnGpu, WorkersThatShareItKeepInStep) {
   for (const char* method : {"all-reduce", "choco"}) {
-    RunConfig config = gpu_run();
+    config::RunConfig config = gpu_run();
     config.method = method;
     config.workers = 4;
     config.precision = "bf16";
-    const RunResult result = run_group(config, {.join = on_one_gpu});
+    const engine::test::RunResult result = engine::test::run_group(config, {.join = on_one_gpu});
     EXPECT_TRUE(std::isfinite(last_loss(result))) << method;
-    if (config.method == "all-reduce") expect_equal_replicas(result);
+    if (config.method == "all-reduce") engine::test::expect_equal_replicas(result);
   }
 }
 
 // All in step: the same batches give the same model, up to the order of sums.
 TEST_F(OnGpu, WorkersThatShareItSumAsOnTheCpu) {
-  RunConfig config = gpu_run();
+  config::RunConfig config = gpu_run();
   config.method = "all-reduce";
   config.workers = 4;
   config.batch = 8;
   config.iterations = 5;
-  const RunResult gpu = run_group(config, {.join = on_one_gpu});
+  const engine::test::RunResult gpu = engine::test::run_group(config, {.join = on_one_gpu});
   config.device = "cpu";
-  const RunResult cpu = run_group(config);
-  expect_equal_replicas(gpu);
+  const engine::test::RunResult cpu = engine::test::run_group(config);
+  engine::test::expect_equal_replicas(gpu);
   EXPECT_NEAR(last_loss(gpu), last_loss(cpu), 5e-3);
 }
 
@@ -162,11 +164,11 @@ constexpr GossipCase kGossip[] = {
     {"choco", "top-k"}, {"choco", "random-k"}, {"choco", "qsgd"}};
 
 // Without convolutions, whose sums come in another order from run to run.
-RunConfig gossip_run(const GossipCase& one) {
-  RunConfig config = gpu_run("mlp-100");
+config::RunConfig gossip_run(const GossipCase& one) {
+  config::RunConfig config = gpu_run("mlp-100");
   config.method = one.method;
   config.compressor = one.compressor;
-  if (traits_of(config.method).stepsize != MethodTraits::Stepsize::kNone) {
+  if (methods::traits_of(config.method).stepsize != methods::MethodTraits::Stepsize::kNone) {
     config.consensus_stepsize = "0.4";
   }
   config.workers = 4;
@@ -177,9 +179,9 @@ RunConfig gossip_run(const GossipCase& one) {
 // may come out otherwise, of which a message carries the mean magnitude.
 TEST_F(OnGpu, WorkersThatShareItGossipAsThroughMainMemory) {
   for (const GossipCase& one : kGossip) {
-    const RunConfig config = gossip_run(one);
-    const RunResult there = run_group(config, {.join = on_one_gpu});
-    const RunResult through = run_group(config);
+    const config::RunConfig config = gossip_run(one);
+    const engine::test::RunResult there = engine::test::run_group(config, {.join = on_one_gpu});
+    const engine::test::RunResult through = engine::test::run_group(config);
     for (std::size_t rank = 0; rank < 4; ++rank) {
       const at::Tensor difference = there.parameters[rank] - through.parameters[rank];
       EXPECT_LE(difference.norm().item<double>(),
@@ -191,7 +193,7 @@ TEST_F(OnGpu, WorkersThatShareItGossipAsThroughMainMemory) {
     const std::string compressor = one.compressor;
     const double more = compressor == "top-k" ? 1.05 : compressor == "qsgd" ? 2.5 : 1;
     for (std::size_t i = 0; i < there.records.size(); ++i) {
-      const StepRecord& here = through.records[i];
+      const metrics::StepRecord& here = through.records[i];
       EXPECT_GE(there.records[i].bytes_sent, here.bytes_sent) << compressor;
       EXPECT_LE(there.records[i].bytes_sent, more * static_cast<double>(here.bytes_sent));
       EXPECT_LE(there.records[i].bytes_received, more * static_cast<double>(here.bytes_received));
@@ -201,34 +203,36 @@ TEST_F(OnGpu, WorkersThatShareItGossipAsThroughMainMemory) {
 
 TEST_F(OnGpu, WorkersThatShareItGossipAsOnTheCpu) {
   for (const GossipCase& one : kGossip) {
-    RunConfig config = gossip_run(one);
+    config::RunConfig config = gossip_run(one);
     config.iterations = 5;
-    const RunResult gpu = run_group(config, {.join = on_one_gpu});
+    const engine::test::RunResult gpu = engine::test::run_group(config, {.join = on_one_gpu});
     config.device = "cpu";
-    const RunResult cpu = run_group(config);
+    const engine::test::RunResult cpu = engine::test::run_group(config);
     EXPECT_NEAR(last_loss(gpu), last_loss(cpu), 5e-3) << one.method << ' ' << one.compressor;
   }
 }
 
 // There, to the same bits, and in main memory: a checkpoint holds the same for both.
 TEST_F(OnGpu, GossipThereGoesOnFromACheckpoint) {
-  const std::pair<std::vector<Membership> (*)(int), double> ways[] = {{on_one_gpu, 0},
-                                                                      {memberships, 1e-3}};
+  const std::pair<std::vector<collectives::Membership> (*)(int), double> ways[] = {
+      {on_one_gpu, 0}, {engine::test::memberships, 1e-3}};
   for (const GossipCase& one : kGossip) {
-    RunConfig config = gossip_run(one);
+    config::RunConfig config = gossip_run(one);
     config.checkpoint_every = 7;
-    const RunResult calm = run_group(config, {.join = on_one_gpu});
+    const engine::test::RunResult calm = engine::test::run_group(config, {.join = on_one_gpu});
     for (const auto& [join, tolerance] : ways) {
-      TemporaryFolder folder;
-      CheckpointStore store(folder / "run", 3);
+      storage::test::TemporaryFolder folder;
+      storage::CheckpointStore store(folder / "run", 3);
       std::atomic<bool> stop = false;
-      run_group(config, {.store = &store,
-                         .on_step = [&](Step done) { stop = done >= 11; },
-                         .stop = &stop,
-                         .join = on_one_gpu});
-      const RunResult resumed = run_group(config, {.store = &store, .resume = true, .join = join});
+      engine::test::run_group(config, {.store = &store,
+                                       .on_step = [&](Step done) { stop = done >= 11; },
+                                       .stop = &stop,
+                                       .join = on_one_gpu});
+      const engine::test::RunResult resumed =
+          engine::test::run_group(config, {.store = &store, .resume = true, .join = join});
       for (std::size_t rank = 0; rank < 4; ++rank) {
-        EXPECT_LE(distance(resumed.parameters[rank], calm.parameters[rank]), tolerance)
+        EXPECT_LE(engine::test::distance(resumed.parameters[rank], calm.parameters[rank]),
+                  tolerance)
             << one.method << ' ' << one.compressor << ", rank " << rank;
       }
     }
@@ -236,16 +240,16 @@ TEST_F(OnGpu, GossipThereGoesOnFromACheckpoint) {
 }
 
 TEST_F(OnGpu, GossipThereSaysWhenParametersAreInfinite) {
-  RunConfig config = gossip_run({"choco", "sign"});
+  config::RunConfig config = gossip_run({"choco", "sign"});
   config.lr = 1e30;
-  EXPECT_THROW(run_group(config, {.join = on_one_gpu}), RunError);
+  EXPECT_THROW(engine::test::run_group(config, {.join = on_one_gpu}), RunError);
 }
 
 TEST_F(OnGpu, ALossThatIsNoNumberNamesItsStep) {
-  RunConfig config = gpu_run();
+  config::RunConfig config = gpu_run();
   config.lr = 1e30;
   try {
-    run_group(config);
+    engine::test::run_group(config);
     FAIL() << "it went on";
   } catch (const RunError& error) {
     EXPECT_NE(std::string(error.what()).find("training has diverged"), std::string::npos)

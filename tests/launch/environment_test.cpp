@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "launch/variables.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 std::optional<Place> place_of(const Variables& variables) {
@@ -137,4 +137,4 @@ TEST(DetectPlace, NamesTheVariableThatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

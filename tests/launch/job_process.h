@@ -18,7 +18,7 @@
 #include "launch/job.h"
 #include "launch/variables.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 inline Variables torchrun(int rank, int size, int port = 29500) {
   return {{"RANK", std::to_string(rank)},        {"WORLD_SIZE", std::to_string(size)},
@@ -78,7 +78,7 @@ class JobProcess {
   // Everything it says until its end.
   std::string said(std::chrono::milliseconds within = std::chrono::seconds(30)) const {
     const Deadline deadline =
-        deadline_in(std::chrono::duration_cast<std::chrono::milliseconds>(test::patiently(within)));
+        deadline_in(std::chrono::duration_cast<std::chrono::milliseconds>(patiently(within)));
     std::string text;
     char buffer[4096];
     while (Clock::now() < deadline) {
@@ -100,7 +100,7 @@ class JobProcess {
 
 // Says that it is ready when the others know what it does: they are told four times a second.
 inline std::string sum_for_ever(Job& job) {
-  const std::vector<Membership> members = job.join();
+  const std::vector<collectives::Membership> members = job.join();
   members[0].activity->set(17, Phase::kComputing);
   std::vector<float> values(1000);
   const auto start = Clock::now();
@@ -114,12 +114,12 @@ inline std::string sum_for_ever(Job& job) {
 
 // Sums of whole numbers, which are exact in any order.
 inline std::string sum_on_all_ranks(Job& job) {
-  std::vector<Membership> members = job.join();
+  std::vector<collectives::Membership> members = job.join();
   std::vector<std::string> found(members.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < members.size(); ++i) {
     threads.emplace_back([&, i] {
-      const Membership& member = members[i];
+      const collectives::Membership& member = members[i];
       const Deadline deadline = deadline_in(std::chrono::seconds(20));
       for (const std::size_t numel : {1, 1000, 50000, 700000}) {
         std::vector<float> values(numel);
@@ -147,4 +147,4 @@ inline std::string sum_on_all_ranks(Job& job) {
   return text;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using testing::HasSubstr;
@@ -94,4 +94,4 @@ TEST(ExplainLaunchFailure, SaysInOneSentenceWhatToDo) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -15,7 +15,7 @@
 #include "launch/local_processes_servers.h"
 #include "private_test_folder.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using testing::AllOf;
@@ -101,7 +101,7 @@ TEST_F(LocalLaunch, EndsProcessesAtTheSecondStopRequest) {
   const auto start = Clock::now();
   stops_ = [start] { return Clock::now() > start + std::chrono::milliseconds(100) ? 2 : 0; };
   EXPECT_EQ(run_job(2, "exec sleep 60"), 130);
-  EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(5));
+  EXPECT_LT(seconds_between(start, Clock::now()), patiently(5));
 }
 
 constexpr const char* kServerUntil = "if [ \"$1\" = serve-parameters ]; then\n";
@@ -143,7 +143,7 @@ TEST_F(LocalLaunch, GivesAServerUpThatIsKilledTooOften) {
   const auto start = Clock::now();
   EXPECT_EQ(run_servers(1, 1, std::string(kServerUntil) + "kill -9 $$; fi\nexec sleep 60"), 1);
   EXPECT_THAT(said_, HasSubstr("server 0 was ended by signal 9 (Killed), too often"));
-  EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(10));
+  EXPECT_LT(seconds_between(start, Clock::now()), patiently(10));
 }
 
 TEST_F(LocalLaunch, AServerThatFailsByItselfEndsTheJob) {
@@ -167,7 +167,7 @@ TEST_F(LocalLaunch, AWorkerThatDiesDoesNotEndTheOthers) {
 TEST_F(LocalLaunch, ServersDoNotWaitForWorkersThatAllRefused) {
   const auto start = Clock::now();
   EXPECT_EQ(run_servers(1, 2, std::string(kServerUntil) + "exec sleep 60; fi\nexit 2"), 2);
-  EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(5));
+  EXPECT_LT(seconds_between(start, Clock::now()), patiently(5));
 }
 
 TEST(EnvironmentForChildren, LeavesOutWhatOtherLaunchersSaid) {
@@ -179,4 +179,4 @@ TEST(EnvironmentForChildren, LeavesOutWhatOtherLaunchersSaid) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -13,18 +13,18 @@
 #include "core/error.h"
 #include "launch/job.h"
 
-namespace cohort {
+namespace cohort::launch {
 
-inline constexpr std::array<Tag, 2> kExchangeTags{5, kFirstReservedTag - 1};
+inline constexpr std::array<transport::Tag, 2> kExchangeTags{5, transport::kFirstReservedTag - 1};
 inline constexpr std::array<std::size_t, 4> kExchangeSizes{0, 1, 100'000, 5'000'000};
 // The largest go with the first tag alone: that is enough to fill memory with.
-inline bool is_exchanged(std::size_t size, Tag tag) {
+inline bool is_exchanged(std::size_t size, transport::Tag tag) {
   return size < kExchangeSizes.back() || tag == kExchangeTags.front();
 }
 
 // Different for every sender, receiver and tag: a long period of noise, from a place of their own.
 // Copied in blocks, since a sanitizer makes loops over bytes slow.
-inline Bytes exchange_pattern(std::size_t length, Rank from, Rank to, Tag tag) {
+inline Bytes exchange_pattern(std::size_t length, Rank from, Rank to, transport::Tag tag) {
   static const std::vector<std::byte> noise = [] {
     std::vector<std::byte> bytes(65521);
     std::uint32_t state = 1;
@@ -47,7 +47,8 @@ inline Bytes exchange_pattern(std::size_t length, Rank from, Rank to, Tag tag) {
   return bytes;
 }
 
-inline bool is_pattern(const Bytes& bytes, std::size_t length, Rank from, Rank to, Tag tag) {
+inline bool is_pattern(const Bytes& bytes, std::size_t length, Rank from, Rank to,
+                       transport::Tag tag) {
   return bytes.size() == length &&
          (length == 0 ||
           std::memcmp(bytes.data(), exchange_pattern(length, from, to, tag).data(), length) == 0);
@@ -55,7 +56,7 @@ inline bool is_pattern(const Bytes& bytes, std::size_t length, Rank from, Rank t
 
 // Calls `body` for each member on a thread of its own; "ok", or what went wrong with whom.
 template <class Body>
-std::string on_all_members(std::vector<Membership>& members, Body&& body) {
+std::string on_all_members(std::vector<collectives::Membership>& members, Body&& body) {
   std::vector<std::string> found(members.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -77,13 +78,13 @@ std::string on_all_members(std::vector<Membership>& members, Body&& body) {
 
 // Every rank sends every rank messages of all sizes with two tags before it receives any, then
 // takes those with the last tag first.
-inline std::string exchange_with_all(const Membership& member) {
+inline std::string exchange_with_all(const collectives::Membership& member) {
   const Deadline deadline = deadline_in(std::chrono::seconds(60));
-  Transport& messages = *member.messages;
+  transport::Transport& messages = *member.messages;
   if (messages.rank() != member.rank || messages.size() != member.size) return "a wrong rank";
   std::uint64_t bytes = 0;
   for (const std::size_t size : kExchangeSizes) {
-    for (const Tag tag : kExchangeTags) {
+    for (const transport::Tag tag : kExchangeTags) {
       if (!is_exchanged(size, tag)) continue;
       for (Rank to = 0; to < member.size; ++to) {
         messages.send(to, tag, exchange_pattern(size, member.rank, to, tag), deadline);
@@ -95,7 +96,7 @@ inline std::string exchange_with_all(const Membership& member) {
     for (Rank from = 0; from < member.size; ++from) {
       for (const std::size_t size : kExchangeSizes) {
         if (!is_exchanged(size, *tag)) continue;
-        const Message message = messages.receive(from, *tag, deadline);
+        const transport::Message message = messages.receive(from, *tag, deadline);
         if (!is_pattern(message.payload, size, from, member.rank, *tag)) {
           return std::to_string(size) + " bytes of rank " + std::to_string(from) + " are wrong";
         }
@@ -107,9 +108,9 @@ inline std::string exchange_with_all(const Membership& member) {
 }
 
 // Rank 1 closes: all others learn of it, cannot send to it, and go on with each other.
-inline std::string one_closes(const Membership& member) {
+inline std::string one_closes(const collectives::Membership& member) {
   const Deadline deadline = deadline_in(std::chrono::seconds(20));
-  Transport& messages = *member.messages;
+  transport::Transport& messages = *member.messages;
   if (member.rank == 1) {
     for (Rank to = 0; to < member.size; ++to) messages.send(to, 1, {}, deadline);
     messages.close();
@@ -137,4 +138,4 @@ inline std::string one_closes(const Membership& member) {
   return "ok";
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -10,7 +10,7 @@
 #include "message_exchange.h"
 #include "private_test_folder.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -18,12 +18,12 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 std::string exchange(Job& job) {
-  std::vector<Membership> members = job.join();
+  std::vector<collectives::Membership> members = job.join();
   return on_all_members(members, exchange_with_all);
 }
 
 std::string close_one(Job& job) {
-  std::vector<Membership> members = job.join();
+  std::vector<collectives::Membership> members = job.join();
   const std::string found = on_all_members(members, one_closes);
   job.between_processes().barrier(deadline_in(20s));
   return found;
@@ -70,7 +70,7 @@ class Messages : public PrivateTestFolder {
 
 TEST_F(Messages, AreNotThereUnlessAskedFor) {
   const auto look = [](Job& job) {
-    const std::vector<Membership> members = job.join();
+    const std::vector<collectives::Membership> members = job.join();
     return std::string(members[0].messages ? "some" : "none") + ", " +
            std::to_string(members[0].message_traffic().sent);
   };
@@ -107,7 +107,7 @@ TEST_F(Messages, GoOnAmongTheOthersWhenOneRankCloses) {
 
 TEST_F(Messages, EndWithTheMembershipThatLeaves) {
   const auto body = [](Job& job) -> std::string {
-    const std::vector<Membership> members = job.join();
+    const std::vector<collectives::Membership> members = job.join();
     if (job.shape().process == 1) {
       members[0].leave("its disk is full");
       std::this_thread::sleep_for(300ms);
@@ -122,10 +122,10 @@ TEST_F(Messages, EndWithTheMembershipThatLeaves) {
 // The ranks of process 1 are lost at once, while those of the others wait for them. What these then
 // find, and that they go on with each other.
 std::string lose_process_one(Job& job, int signal, double within_s) {
-  std::vector<Membership> members = job.join();
+  std::vector<collectives::Membership> members = job.join();
   const int local = job.shape().local_size;
-  return on_all_members(members, [&](const Membership& member) -> std::string {
-    Transport& messages = *member.messages;
+  return on_all_members(members, [&](const collectives::Membership& member) -> std::string {
+    transport::Transport& messages = *member.messages;
     const Deadline deadline = deadline_in(20s);
     for (Rank to = 0; to < member.size; ++to) messages.send(to, 1, {}, deadline);
     for (Rank from = 0; from < member.size; ++from) messages.receive(from, 1, deadline);
@@ -209,4 +209,4 @@ TEST_F(Messages, AreAgreedUponByAllProcesses) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -14,7 +14,7 @@
 #include "launch/mpi_job.h"
 #include "message_exchange.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -27,8 +27,8 @@ void report(Rank rank, Clock::time_point start, const std::string& result) {
   if (write(STDOUT_FILENO, line.data(), line.size()) < 0) std::abort();
 }
 
-std::string lose_one(const Membership& member, int signal) {
-  Transport& messages = *member.messages;
+std::string lose_one(const collectives::Membership& member, int signal) {
+  transport::Transport& messages = *member.messages;
   const Deadline deadline = deadline_in(20s);
   for (Rank to = 0; to < member.size; ++to) messages.send(to, 1, {}, deadline);
   for (Rank from = 0; from < member.size; ++from) messages.receive(from, 1, deadline);
@@ -57,9 +57,9 @@ int run_job(const std::string& name, int workers) {
   options.messages = true;
   const auto start = Clock::now();
   const auto job = make_mpi_job(options, 0);
-  std::vector<Membership> members = job->join();
+  std::vector<collectives::Membership> members = job->join();
   std::atomic<int> failures = 0;
-  on_all_members(members, [&](const Membership& member) -> std::string {
+  on_all_members(members, [&](const collectives::Membership& member) -> std::string {
     std::string found;
     try {
       if (name == "exchange") found = exchange_with_all(member);
@@ -89,7 +89,7 @@ double own_cpu_seconds() {
 }
 
 // Messages longer than a piece, from all to all at once, and short ones in between.
-std::string send_in_pieces(Transport& transport) {
+std::string send_in_pieces(transport::Transport& transport) {
   const Deadline deadline = deadline_in(30s);
   const std::array<std::size_t, 6> sizes{999, 1000, 1001, 0, 300'000, 5000};
   for (const std::size_t size : sizes) {
@@ -108,7 +108,7 @@ std::string send_in_pieces(Transport& transport) {
   return "ok";
 }
 
-std::string wait_in_vain(Transport& transport) {
+std::string wait_in_vain(transport::Transport& transport) {
   const Rank other = (transport.rank() + 1) % transport.size();
   const auto start = Clock::now();
   if (transport.receive_any(4, deadline_in(50ms))) return "a message that nobody sent";
@@ -130,9 +130,9 @@ int run_transport(const std::string& name) {
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   const auto start = Clock::now();
-  MpiTransportOptions options;
+  collectives::MpiTransportOptions options;
   if (name == "cut") options.piece_bytes = 1000;
-  auto transport = make_mpi_transport(MPI_COMM_WORLD, options, deadline_in(20s));
+  auto transport = collectives::make_mpi_transport(MPI_COMM_WORLD, options, deadline_in(20s));
   std::string found = "ok";
   if (name == "cut") found = send_in_pieces(*transport);
   if (name == "late") found = wait_in_vain(*transport);
@@ -152,16 +152,16 @@ int run_transport(const std::string& name) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch
 
 int main(int count, char** arguments) {
   // mpirun asks the others to end when one has died; here they are to say first what they saw.
   std::signal(SIGTERM, SIG_IGN);
   const std::string name = count > 1 ? arguments[1] : "";
-  const int status =
-      count > 2 ? cohort::run_job(name, std::atoi(arguments[2])) : cohort::run_transport(name);
+  const int status = count > 2 ? cohort::launch::run_job(name, std::atoi(arguments[2]))
+                               : cohort::launch::run_transport(name);
   // Time for every process to say what it saw, before mpirun ends the others.
   if (status != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  cohort::end_if_mpi_is_unfinished(status);
+  cohort::launch::end_if_mpi_is_unfinished(status);
   return status;
 }

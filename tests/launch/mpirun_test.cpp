@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "launch/hosts_file.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using testing::HasSubstr;
@@ -174,4 +174,4 @@ TEST(LocalSlots, AreAtLeastOneAndNoMoreThanTheThreads) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-namespace cohort {
+namespace cohort::launch {
 
 class PrivateTestFolder : public testing::Test {
  protected:
@@ -22,4 +22,4 @@ class PrivateTestFolder : public testing::Test {
   std::string folder_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "private_test_folder.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using testing::AllOf;
@@ -85,4 +85,4 @@ TEST_F(RuntimeFolder, TakesTheRuntimeFolderOnlyWhenItIsPrivate) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

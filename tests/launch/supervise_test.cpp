@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/patience.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 struct End {
@@ -80,7 +80,7 @@ TEST(Supervise, DoesNotWaitForAStrayThatHoldsTheStreamOpen) {
   const Clock::time_point start = Clock::now();
   const End end = run_script("sleep 20 & echo $! >&2; exit 3");
   EXPECT_EQ(end.status, 3);
-  EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(15));
+  EXPECT_LT(seconds_between(start, Clock::now()), patiently(15));
   ::kill(std::stoi(end.errors), SIGKILL);
 }
 
@@ -106,4 +106,4 @@ TEST(LaunchStatus, KeepsWhatTheProgramMeansAndIsOneOtherwise) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

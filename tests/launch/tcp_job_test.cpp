@@ -11,7 +11,7 @@
 #include "launch/local_processes.h"
 #include "private_test_folder.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -120,7 +120,7 @@ TEST_F(TcpJob, MeetsOnLoopbackWhereTheLauncherNamesThisHostByAnUnknownName) {
 
 TEST_F(TcpJob, TellsWhereItsRanksAre) {
   const auto describe = [](Job& job) {
-    std::vector<Membership> members = job.join();
+    std::vector<collectives::Membership> members = job.join();
     const JobShape shape = job.shape();
     return std::to_string(shape.process) + "/" + std::to_string(shape.processes) + " " +
            std::to_string(shape.first_rank) + "+" + std::to_string(shape.local_size) + "/" +
@@ -200,7 +200,7 @@ TEST_F(TcpJob, NamesOneThatIsKilled) {
     EXPECT_THAT(first->said(5s),
                 AllOf(StartsWith("rank 1 "), HasSubstr("at step 17, computing gradients")))
         << hosts;
-    EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(1.5)) << hosts;
+    EXPECT_LT(seconds_between(start, Clock::now()), patiently(1.5)) << hosts;
   }
 }
 
@@ -214,12 +214,12 @@ TEST_F(TcpJob, NamesOneThatIsStopped) {
   const auto start = Clock::now();
   EXPECT_THAT(first->said(6s), AllOf(StartsWith("rank 1 on host-b is lost: "),
                                      HasSubstr("at step 17, computing gradients")));
-  EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(3));
+  EXPECT_LT(seconds_between(start, Clock::now()), patiently(3));
 }
 
 TEST_F(TcpJob, TellsAllHostsWhyOneLeft) {
   const auto body = [](Job& job) -> std::string {
-    const std::vector<Membership> members = job.join();
+    const std::vector<collectives::Membership> members = job.join();
     if (job.shape().process == 3) {
       std::this_thread::sleep_for(300ms);
       members[0].leave("its disk is full");
@@ -236,7 +236,7 @@ TEST_F(TcpJob, TellsAllHostsWhyOneLeft) {
 
 TEST_F(TcpJob, NamesOneThatIsAliveButDoesNotCome) {
   const auto body = [](Job& job) -> std::string {
-    const std::vector<Membership> members = job.join();
+    const std::vector<collectives::Membership> members = job.join();
     members[0].activity->set(7, Phase::kLoading);
     if (job.shape().process == 1) {
       std::this_thread::sleep_for(1500ms);
@@ -281,4 +281,4 @@ TEST_F(TcpJob, SaysWhatToDo) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

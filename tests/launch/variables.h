@@ -6,7 +6,7 @@
 
 #include "launch/environment.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 using Variables = std::map<std::string, std::string>;
 
@@ -18,4 +18,4 @@ inline Variable lookup(const Variables& variables) {
   };
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::membership {
 namespace {
 
 using Event = MembershipClient::Event;
@@ -14,7 +14,7 @@ using Event = MembershipClient::Event;
 class ClientOfOne : public ::testing::Test {
  protected:
   Event hear(MemberFrame type, std::uint64_t incarnation, const Bytes& payload = {}) {
-    FrameHeader header{.type = static_cast<FrameType>(type)};
+    network::FrameHeader header{.type = static_cast<network::FrameType>(type)};
     header.incarnation = incarnation;
     return client.on_frame(header, payload);
   }
@@ -25,14 +25,15 @@ class ClientOfOne : public ::testing::Test {
   }
 
   struct Sent {
-    FrameHeader header;
+    network::FrameHeader header;
     Bytes payload;
   };
   std::vector<Sent> sent;
-  MembershipClient client{Conversation::kParameters, "server 1", "{}",
-                          [this](const FrameHeader& header, std::span<const std::byte> payload) {
-                            sent.push_back({header, {payload.begin(), payload.end()}});
-                          }};
+  MembershipClient client{
+      Conversation::kParameters, "server 1", "{}",
+      [this](const network::FrameHeader& header, std::span<const std::byte> payload) {
+        sent.push_back({header, {payload.begin(), payload.end()}});
+      }};
 };
 
 TEST_F(ClientOfOne, ComesBackWithItsIncarnationAndLineage) {
@@ -94,4 +95,4 @@ TEST_F(ClientOfOne, AServerThatSpeaksBeforeItsAnswerBreaksTheProtocol) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::membership

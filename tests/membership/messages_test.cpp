@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::membership {
 namespace {
 
 TEST(MemberFrames, AJoinIsTheSameAfterTravelling) {
@@ -35,7 +35,7 @@ TEST(MemberFrames, AJoinedFrameIsItsLineageAndTheRest) {
 }
 
 TEST(MemberFrames, AnUnknownWayToLeaveIsNone) {
-  FrameHeader header;
+  network::FrameHeader header;
   header.detail = static_cast<std::uint32_t>(LeaveKind::kFailed);
   EXPECT_EQ(decode_leave(0, header), LeaveKind::kFailed);
   ++header.detail;
@@ -43,4 +43,4 @@ TEST(MemberFrames, AnUnknownWayToLeaveIsNone) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::membership

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::membership {
 namespace {
 
 using Presence = MemberRow::Presence;
@@ -35,7 +35,7 @@ struct Club : RosterOwner {
   void ask(ConnectionId connection, std::uint64_t incarnation = 0) {
     const auto asked = roster->asked(connection, encode(JoinRequest{.conversation = wants}));
     if (!asked) return;
-    FrameHeader header;
+    network::FrameHeader header;
     header.incarnation = incarnation;
     MemberRow& row = rows[static_cast<std::size_t>(asked->first)];
     if (incarnation == 0) {
@@ -65,11 +65,12 @@ struct Club : RosterOwner {
   }
   bool was_sent(ConnectionId to, MemberFrame type) const {
     return std::any_of(sent.begin(), sent.end(), [&](const auto& each) {
-      return each.first == to && each.second == static_cast<FrameType>(type);
+      return each.first == to && each.second == static_cast<network::FrameType>(type);
     });
   }
 
-  void send_frame(ConnectionId to, const FrameHeader& header, std::span<const std::byte>) override {
+  void send_frame(ConnectionId to, const network::FrameHeader& header,
+                  std::span<const std::byte>) override {
     sent.emplace_back(to, header.type);
   }
   void close_connection(ConnectionId connection, const std::string&) override {
@@ -90,7 +91,7 @@ struct Club : RosterOwner {
   ConnectionId last = 0;
   std::uint64_t needs = 0;  // the snapshot that a join waits for
   Conversation wants = Conversation::kParameters;
-  std::vector<std::pair<ConnectionId, FrameType>> sent;
+  std::vector<std::pair<ConnectionId, network::FrameType>> sent;
   std::vector<ConnectionId> closed;
   std::vector<std::uint64_t> ended, told;
 };
@@ -141,7 +142,7 @@ TEST(Roster, AJoinIsHeldUntilTheFirstIsSilentThenLetIn) {
   club.pass(seconds(1), {second});
   EXPECT_EQ(club.rows[0].connection, second);
   EXPECT_EQ(club.rows[0].incarnation, 2U);
-  FrameHeader old;
+  network::FrameHeader old;
   old.incarnation = 1;
   EXPECT_EQ(club.roster->peek(first, old), nullptr);
   EXPECT_EQ(club.roster->sender(first, old), nullptr);  // a connection that is no more
@@ -286,4 +287,4 @@ TEST(Roster, AFrameBeforeTheJoinBreaksTheProtocol) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::membership

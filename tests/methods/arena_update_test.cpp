@@ -9,7 +9,7 @@
 
 #include "methods/tensor_optimizer.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 // The same in every run: where decay and gradient cancel, Adam makes much of the last bit.
@@ -33,15 +33,16 @@ struct Fixture {
 
 class EveryOptimizer : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(Registry, EveryOptimizer, testing::ValuesIn(optimizers().names()));
+INSTANTIATE_TEST_SUITE_P(Registry, EveryOptimizer,
+                         testing::ValuesIn(optimizers::optimizers().names()));
 
 TEST_P(EveryOptimizer, HasATwinForDevicesThatComputesTheSame) {
-  const OptimizerOptions options{.momentum = 0.9, .nesterov = true};
+  const optimizers::OptimizerOptions options{.momentum = 0.9, .nesterov = true};
   const ArenaUpdate update(GetParam(), options, at::kCPU);
   Fixture fused(update.slots().size());
   Fixture twin(fused);
   for (Step step = 0; step < 4; ++step) {
-    const UpdateScalars scalars{
+    const optimizers::UpdateScalars scalars{
         .lr = 0.01, .weight_decay = 0.1, .gradient_scale = 0.5, .step = step};
     update({fused.parameters, fused.gradients, fused.slots, fused.moves}, {0, 200000}, scalars);
     find_tensor_update(GetParam())({twin.parameters, twin.gradients, twin.slots, twin.moves},
@@ -53,7 +54,7 @@ TEST_P(EveryOptimizer, HasATwinForDevicesThatComputesTheSame) {
 }
 
 TEST_P(EveryOptimizer, TouchesOnlyItsRange) {
-  const ArenaUpdate update(GetParam(), OptimizerOptions{}, at::kCPU);
+  const ArenaUpdate update(GetParam(), optimizers::OptimizerOptions{}, at::kCPU);
   Fixture arenas(update.slots().size());
   const at::Tensor before = arenas.parameters.clone();
   update({arenas.parameters, arenas.gradients, arenas.slots}, {1000, 5}, {.lr = 0.1});
@@ -74,4 +75,4 @@ TEST(ArenaNorm, IsTheEuclideanNormWithAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -5,17 +5,17 @@
 
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 using testing::HasSubstr;
 
-std::string adapt(RunConfig& config, const std::string& given = "") {
+std::string adapt(config::RunConfig& config, const std::string& given = "") {
   return adapt_to_method(config, [&](const std::string& setting) { return setting == given; }).note;
 }
 
-RunConfig asynchronous(int workers) {
-  RunConfig config;
+config::RunConfig asynchronous(int workers) {
+  config::RunConfig config;
   config.method = "parameter-server";
   config.server_mode = "async";
   config.workers = workers;
@@ -26,7 +26,7 @@ TEST(AsyncMomentum, MakesTheUsualOneTogetherWithThatOfAsynchrony) {
   const std::pair<int, double> expected[] = {{2, 0.4}, {3, 0.233}, {4, 0.15}, {8, 0.025}, {64, 0}};
   for (const auto& [workers, momentum] : expected) {
     for (const char* mode : {"async", "ssp"}) {
-      RunConfig config = asynchronous(workers);
+      config::RunConfig config = asynchronous(workers);
       config.server_mode = mode;
       EXPECT_THAT(adapt(config), HasSubstr("instead of 0.9"));
       EXPECT_DOUBLE_EQ(config.momentum, momentum) << workers;
@@ -35,13 +35,13 @@ TEST(AsyncMomentum, MakesTheUsualOneTogetherWithThatOfAsynchrony) {
 }
 
 TEST(AsyncMomentum, LeavesEverythingElseAlone) {
-  const auto unchanged = [](RunConfig config) {
-    const RunConfig before = config;
+  const auto unchanged = [](config::RunConfig config) {
+    const config::RunConfig before = config;
     EXPECT_EQ(adapt(config), "");
     EXPECT_EQ(config, before);
   };
   unchanged(asynchronous(1));
-  RunConfig config = asynchronous(2);
+  config::RunConfig config = asynchronous(2);
   config.server_mode = "sync";
   unchanged(config);
   config = asynchronous(2);
@@ -61,4 +61,4 @@ TEST(AsyncMomentum, LeavesEverythingElseAlone) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -8,7 +8,7 @@
 #include "core/patience.h"
 #include "methods/group.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 using std::chrono::seconds;
@@ -39,7 +39,7 @@ TEST(BucketExchange, SumsEveryRangeAndNothingElse) {
 
 TEST(BucketExchange, AnErrorReachesTheOneWhoWaits) {
   Channels channels(2);
-  const auto errors = run_ranks(2, [&](Rank rank) {
+  const auto errors = transport::run_ranks(2, [&](Rank rank) {
     if (rank == 1) {
       channels.leave(1, "rank 1 ran out of patience");
       return;
@@ -55,14 +55,14 @@ TEST(BucketExchange, AnErrorReachesTheOneWhoWaits) {
 TEST(BucketExchange, GivesUpOnARankThatDoesNotCome) {
   Channels channels(2);
   const auto start = Clock::now();
-  const auto errors = run_ranks(2, [&](Rank rank) {
+  const auto errors = transport::run_ranks(2, [&](Rank rank) {
     if (rank == 1) return;
     BucketExchange exchange(*channels.options(0).gradients, false, std::chrono::milliseconds(300));
     exchange.submit(at::full({10}, 1.0F), {0, 10});
     exchange.wait();
   });
   EXPECT_NE(errors[0], "");
-  EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(20));
+  EXPECT_LT(seconds_between(start, Clock::now()), patiently(20));
 }
 
 TEST(BucketExchange, EndsAtOnceWhileASumWaitsOnceItsRankHasLeft) {
@@ -76,7 +76,7 @@ TEST(BucketExchange, EndsAtOnceWhileASumWaitsOnceItsRankHasLeft) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the first waits by now, mostly
     channels.leave(0, "rank 0 failed elsewhere");
   }
-  EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(20));
+  EXPECT_LT(seconds_between(start, Clock::now()), patiently(20));
 }
 
 TEST(BroadcastFrom, GivesEveryoneTheRootsBytesWhateverTheLayout) {
@@ -85,11 +85,11 @@ TEST(BroadcastFrom, GivesEveryoneTheRootsBytesWhateverTheLayout) {
     at::Tensor values =
         at::full({2, 3, 4, 5}, static_cast<float>(rank)).contiguous(at::MemoryFormat::ChannelsLast);
     values[0][1][2][3] = static_cast<float>(10 * rank);
-    broadcast_from(*channels.options(rank).control, 2, values, far());
+    broadcast_from(*channels.options(rank).control, 2, values, transport::far());
     EXPECT_EQ(values[0][1][2][3].item<float>(), 20);
     EXPECT_EQ(values[1][2][3][4].item<float>(), 2);
   });
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "methods/bucket_tuner.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 std::vector<Range> segments_of(const std::vector<std::int64_t>& sizes) {
@@ -160,4 +160,4 @@ TEST(BucketTuner, HasNothingToTryForASmallArena) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

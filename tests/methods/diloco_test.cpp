@@ -5,7 +5,7 @@
 #include "methods/local_rounds.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 TEST(Diloco, FollowsItsEquations) {
@@ -23,7 +23,7 @@ TEST(Diloco, FollowsItsEquations) {
 
 TEST(Diloco, ChoosesAdamwUnlessTheUserChose) {
   const auto chosen = [](const std::string& given) {
-    RunConfig config;
+    config::RunConfig config;
     config.method = "diloco";
     adapt_to_method(config, [&](const std::string& setting) { return setting == given; });
     return config;
@@ -31,14 +31,14 @@ TEST(Diloco, ChoosesAdamwUnlessTheUserChose) {
   EXPECT_EQ(chosen("").optimizer, "adamw");
   EXPECT_EQ(chosen("").lr, 0.001);
   EXPECT_EQ(chosen("lr").optimizer, "adamw");
-  EXPECT_EQ(chosen("lr").lr, RunConfig{}.lr);
+  EXPECT_EQ(chosen("lr").lr, config::RunConfig{}.lr);
   for (const char* given : {"optimizer", "momentum", "nesterov"}) {
     EXPECT_EQ(chosen(given).optimizer, "sgd") << given;
   }
 }
 
 TEST(Diloco, SpeaksRarelyUnlessTold) {
-  RunConfig config;
+  config::RunConfig config;
   config.method = "diloco";
   EXPECT_EQ(steps_between_exchanges(config), 500);
   set_setting(config, "average-every", Step{20});
@@ -46,4 +46,4 @@ TEST(Diloco, SpeaksRarelyUnlessTold) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -11,7 +11,7 @@
 #include "collectives/shared_memory.h"
 #include "compressors/registry.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 constexpr std::size_t kNumel = 130;
@@ -36,9 +36,9 @@ class FindsTheMemory final : public StateVisitor {
 
 TEST(ErrorFeedback, LosesNothingOverTime) {
   constexpr int kSteps = 200;
-  for (const std::string& name : compressors().names()) {
+  for (const std::string& name : compressors::compressors().names()) {
     SCOPED_TRACE(name);
-    const auto group = std::move(make_shared_memory_group(1).front());
+    const auto group = std::move(collectives::make_shared_memory_group(1).front());
     MethodOptions options;
     options.gradients = group.get();
     options.gossip.compression.ratio = 0.9;
@@ -74,4 +74,4 @@ TEST(ErrorFeedback, LosesNothingOverTime) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -8,7 +8,7 @@
 #include "methods/group.h"
 #include "transport/metered.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 struct Plan {
@@ -48,7 +48,7 @@ std::vector<at::Tensor> train(const Plan& run) {
       ~Leaving() {
         if (std::uncaught_exceptions() > 0) transport->close();
       }
-      Transport* transport;
+      transport::Transport* transport;
     };
     method->start(replica);
     const Leaving leaving{options.messages};
@@ -316,4 +316,4 @@ TEST(CompressedMethod, RemembersStepsThatAreLostInTheParameters) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -17,12 +17,12 @@
 #include "transport/metered.h"
 #include "transport/rank_threads.h"
 
-namespace cohort {
+namespace cohort::methods {
 
-inline std::vector<std::unique_ptr<MeteredTransport>> make_metered_group(int ranks) {
-  std::vector<std::unique_ptr<MeteredTransport>> group;
-  for (auto& transport : make_in_process_group(ranks)) {
-    group.push_back(std::make_unique<MeteredTransport>(std::move(transport)));
+inline std::vector<std::unique_ptr<transport::MeteredTransport>> make_metered_group(int ranks) {
+  std::vector<std::unique_ptr<transport::MeteredTransport>> group;
+  for (auto& transport : transport::make_in_process_group(ranks)) {
+    group.push_back(std::make_unique<transport::MeteredTransport>(std::move(transport)));
   }
   return group;
 }
@@ -30,8 +30,8 @@ inline std::vector<std::unique_ptr<MeteredTransport>> make_metered_group(int ran
 struct Channels {
   explicit Channels(int ranks)
       : size(ranks),
-        control(make_shared_memory_group(ranks)),
-        gradients(make_shared_memory_group(ranks)),
+        control(collectives::make_shared_memory_group(ranks)),
+        gradients(collectives::make_shared_memory_group(ranks)),
         messages(make_metered_group(ranks)) {}
 
   MethodOptions options(Rank rank) {
@@ -48,7 +48,7 @@ struct Channels {
   void serve(MethodOptions& made, const ReplicaOptions& replica, double lr) {
     const std::lock_guard lock(mutex);
     if (!servers) {
-      servers = std::make_unique<ServerGroup>(2);
+      servers = std::make_unique<serving::ServerGroup>(2);
       access.servers = servers->addresses();
       access.job = servers->job;
       access.spec.workers = size;
@@ -56,7 +56,7 @@ struct Channels {
       access.spec.optimizer_options = replica.optimizer_options;
       access.spec.schedule_options.lr = lr;
       access.weight_decay = replica.weight_decay;
-      access.sharding = Sharding::kWhole;
+      access.sharding = server::Sharding::kWhole;
     }
     made.servers = &access;
   }
@@ -64,10 +64,10 @@ struct Channels {
   void serve_best(MethodOptions& made) {
     const std::lock_guard lock(mutex);
     if (!best_models) {
-      best_models = std::make_unique<SwampGroup>();
+      best_models = std::make_unique<swamp::SwampGroup>();
       best_models->options.workers = size;
       best_models->start();
-      const SwampClientOptions client = best_models->client(0, {});
+      const swamp::SwampClientOptions client = best_models->client(0, {});
       access.servers = {client.server};
       access.job = client.job;
       access.swamp = {.workers = size, .policy = "latest"};
@@ -81,19 +81,19 @@ struct Channels {
   }
 
   int size;
-  std::vector<std::unique_ptr<Collectives>> control;
-  std::vector<std::unique_ptr<Collectives>> gradients;
-  std::vector<std::unique_ptr<MeteredTransport>> messages;
+  std::vector<std::unique_ptr<collectives::Collectives>> control;
+  std::vector<std::unique_ptr<collectives::Collectives>> gradients;
+  std::vector<std::unique_ptr<transport::MeteredTransport>> messages;
   std::mutex mutex;  // guards the making of those below
-  std::unique_ptr<ServerGroup> servers;
-  std::unique_ptr<SwampGroup> best_models;
+  std::unique_ptr<serving::ServerGroup> servers;
+  std::unique_ptr<swamp::SwampGroup> best_models;
   ServerAccess access;
 };
 
 // Sums over all ranks leave one of them in the dark when another throws: it must leave, as the
 // engine makes it, or the others wait for their whole patience.
 inline void run_group(Channels& channels, const std::function<void(Rank)>& body) {
-  const std::vector<std::string> errors = run_ranks(channels.size, [&](Rank rank) {
+  const std::vector<std::string> errors = transport::run_ranks(channels.size, [&](Rank rank) {
     try {
       body(rank);
     } catch (const std::exception& error) {
@@ -108,15 +108,15 @@ inline void run_group(Channels& channels, const std::function<void(Rank)>& body)
 
 // Two layers in parallel, declared in another order than backward reaches them, and two that a pass
 // may leave out.
-class BranchingModel final : public Model {
+class BranchingModel final : public models::Model {
  public:
   explicit BranchingModel(std::uint64_t seed = 1)
-      : Model(at::detail::createCPUGenerator(seed)),
-        head_(Scope(store()) / "head", 6, 5),
-        extra_(Scope(store()) / "extra", 32, 6),
-        left_(Scope(store()) / "left", 32, 6),
-        other_(Scope(store()) / "other", 32, 6, {.bias = false}),
-        right_(Scope(store()) / "right", 32, 6) {}
+      : models::Model(at::detail::createCPUGenerator(seed)),
+        head_(models::Scope(store()) / "head", 6, 5),
+        extra_(models::Scope(store()) / "extra", 32, 6),
+        left_(models::Scope(store()) / "left", 32, 6),
+        other_(models::Scope(store()) / "other", 32, 6, {.bias = false}),
+        right_(models::Scope(store()) / "right", 32, 6) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
     const at::Tensor flat = inputs.flatten(1);
@@ -130,11 +130,11 @@ class BranchingModel final : public Model {
   bool use_other = false;
 
  private:
-  Linear head_;
-  Linear extra_;
-  Linear left_;
-  Linear other_;
-  Linear right_;
+  models::Linear head_;
+  models::Linear extra_;
+  models::Linear left_;
+  models::Linear other_;
+  models::Linear right_;
 };
 
 // What tells the method of gradients while backward runs; null where it wants none.
@@ -146,8 +146,8 @@ inline Replica::GradientListener listener_of(Replica& replica, UpdateMethod& met
 
 // One step of a rank as the engine takes it, in as many passes as there are batches; the losses'
 // sum counts.
-inline void take_step(Model& model, Replica& replica, UpdateMethod& method, const StepInfo& info,
-                      const std::vector<TinyBatch>& batches,
+inline void take_step(models::Model& model, Replica& replica, UpdateMethod& method,
+                      const StepInfo& info, const std::vector<TinyBatch>& batches,
                       const std::function<void(std::size_t)>& before_pass = nullptr) {
   replica.set_gradient_listener(listener_of(replica, method));
   method.before_step(replica);
@@ -162,4 +162,4 @@ inline void take_step(Model& model, Replica& replica, UpdateMethod& method, cons
   replica.set_gradient_listener(nullptr);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

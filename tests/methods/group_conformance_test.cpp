@@ -13,7 +13,7 @@
 #include "core/patience.h"
 #include "methods/group.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 using testing::HasSubstr;
@@ -104,7 +104,7 @@ at::Tensor reference(const Settings& settings, double lr,
         before_pass(model, rank, step, pass);
         tiny_loss(model, batches[pass]).backward();
       }
-      for (Parameter& parameter : model.store().parameters()) {
+      for (models::Parameter& parameter : model.store().parameters()) {
         at::Tensor& gradient = parameter.value.mutable_grad();
         if (!gradient.defined()) continue;
         at::Tensor& sum = sums[parameter.name];
@@ -113,13 +113,13 @@ at::Tensor reference(const Settings& settings, double lr,
       }
     }
     const c10::NoGradGuard no_grad;
-    for (Parameter& parameter : model.store().parameters()) {
+    for (models::Parameter& parameter : model.store().parameters()) {
       const at::Tensor& sum = sums[parameter.name];
       if (sum.defined()) parameter.value.sub_(sum, lr / ranks);
     }
   }
   std::vector<at::Tensor> parts;
-  for (const Parameter& parameter : model.store().parameters()) {
+  for (const models::Parameter& parameter : model.store().parameters()) {
     parts.insert(parts.begin(), parameter.value.detach().flatten());
   }
   return at::cat(parts);
@@ -252,14 +252,14 @@ TEST_P(InAGroup, ARankThatFailsInItsStepEndsTheOthersWithItsReason) {
   } catch (const RunError& error) {
     EXPECT_THAT(error.what(), HasSubstr("has had enough"));
   }
-  EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(20));
+  EXPECT_LT(seconds_between(start, Clock::now()), patiently(20));
 }
 
 TEST_P(InAGroup, RefusesRanksWithAnotherModel) {
   if (!traits_of(GetParam()).in_step()) GTEST_SKIP() << "the first to come is in the right";
   Channels channels(2);
-  run_ranks(2, [&](Rank rank) {
-    std::unique_ptr<Model> model = std::make_unique<TinyModel>();
+  transport::run_ranks(2, [&](Rank rank) {
+    std::unique_ptr<models::Model> model = std::make_unique<TinyModel>();
     if (rank == 1) model = std::make_unique<BranchingModel>();
     Replica replica(*model, {});
     const auto method = methods().make(GetParam(), channels.options(rank));
@@ -376,4 +376,4 @@ TEST(AllReduce, AReplicaThatDiffersIsFoundAtTheNextComparison) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

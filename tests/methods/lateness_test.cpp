@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 using Log = std::vector<StepArrivals>;
@@ -103,4 +103,4 @@ TEST(ArrivalLog, KeepsStepsUntilTheyAreTaken) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -11,7 +11,7 @@
 
 #include "methods/group.h"
 
-namespace cohort {
+namespace cohort::methods {
 
 // What is left of the optimizer's own state by a round.
 enum class SlotsAfter { kKept, kMean, kZero };
@@ -19,7 +19,7 @@ enum class SlotsAfter { kKept, kMean, kZero };
 struct RoundsReference {
   std::string method;
   std::string optimizer = "sgd";
-  SettingValues own = {};
+  config::SettingValues own = {};
   SlotsAfter slots = SlotsAfter::kKept;
   // The outer step: changes x and u by the change d at the rate lr.
   std::function<void(at::Tensor& x, at::Tensor& u, const at::Tensor& d, double lr)> outer;
@@ -93,4 +93,4 @@ inline void expect_rounds(const RoundsReference& reference) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -8,7 +8,7 @@
 #include "methods/group.h"
 #include "methods/settings.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 std::vector<std::string> methods_of_several() {
@@ -164,4 +164,4 @@ TEST_P(EveryMethodInAGroup, GoesOnFromWhatItRememberedToTheSameBits) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -9,7 +9,7 @@
 #include "methods/group.h"
 #include "methods/statistics.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 using testing::AllOf;
@@ -36,7 +36,7 @@ TEST(CompareReplicas, SaysNothingOfEqualOnes) {
     TinyModel model;
     Replica replica(model, {});
     for (Step step = 0; step < 3; ++step) {
-      compare_replicas(replica, *channels.options(rank).control, step, far());
+      compare_replicas(replica, *channels.options(rank).control, step, transport::far());
     }
   });
 }
@@ -44,7 +44,7 @@ TEST(CompareReplicas, SaysNothingOfEqualOnes) {
 TEST(CompareReplicas, NamesTheRankAndTheTensorOfOneFlippedBitOnEveryRank) {
   TinyModel named;
   for (Rank corrupt = 0; corrupt < 3; ++corrupt) {
-    for (const Parameter& parameter : named.store().parameters()) {
+    for (const models::Parameter& parameter : named.store().parameters()) {
       Channels channels(3);
       const auto found = messages<RunError>(channels, [&](Rank rank) {
         TinyModel model;
@@ -54,7 +54,7 @@ TEST(CompareReplicas, NamesTheRankAndTheTensorOfOneFlippedBitOnEveryRank) {
           auto* bits = reinterpret_cast<std::uint32_t*>(replica.parameters().data_ptr<float>());
           bits[segment.range.end() - 1] ^= 1;
         }
-        compare_replicas(replica, *channels.options(rank).control, 41, far());
+        compare_replicas(replica, *channels.options(rank).control, 41, transport::far());
       });
       EXPECT_THAT(found, Each(AllOf(HasSubstr("rank " + std::to_string(corrupt)),
                                     HasSubstr(parameter.name), HasSubstr("step 41"))));
@@ -67,13 +67,13 @@ TEST(RequireSameModel, RefusesAnotherOneOnAllRanks) {
     Channels channels(3);
     const auto found = messages<ConfigError>(channels, [&](Rank rank) {
       const bool odd = rank == 1;
-      std::unique_ptr<Model> model = std::make_unique<TinyModel>();
+      std::unique_ptr<models::Model> model = std::make_unique<TinyModel>();
       if (odd && difference == "layers") model = std::make_unique<BranchingModel>();
       ReplicaOptions options;
       options.channels_last = odd && difference == "layout";
       options.optimizer = odd && difference == "optimizer" ? "adam" : "sgd";
       Replica replica(*model, options);
-      require_same_model(replica, *channels.options(rank).control, far());
+      require_same_model(replica, *channels.options(rank).control, transport::far());
     });
     EXPECT_THAT(found, Each(HasSubstr("rank 1"))) << difference;
   }
@@ -84,7 +84,7 @@ TEST(RequireSameModel, DoesNotMindOtherWeights) {
   run_group(channels, [&](Rank rank) {
     TinyModel model(static_cast<std::uint64_t>(rank + 1));
     Replica replica(model, {});
-    require_same_model(replica, *channels.options(rank).control, far());
+    require_same_model(replica, *channels.options(rank).control, transport::far());
   });
 }
 
@@ -104,12 +104,12 @@ TEST(CopyFromFirstRank, GivesEveryoneItsParametersBuffersStateAndCounters) {
     for (Step step = 0; step < 3 - rank; ++step) {
       take_step(model, replica, *local, {step, 0.1}, {tiny_batch(at + 10)});
     }
-    copy_from_first_rank(replica, *channels.options(rank).control, far());
+    copy_from_first_rank(replica, *channels.options(rank).control, transport::far());
     parameters[at] = replica.parameters().clone();
     statistics[at] = replica.statistics().clone();
     momentum[at] = replica.slots().at(0).clone();
     updates[at] = replica.updates();
-    for (const Buffer& buffer : model.store().buffers()) {
+    for (const models::Buffer& buffer : model.store().buffers()) {
       if (buffer.value.scalar_type() == at::kLong) batches[at] = buffer.value.item<std::int64_t>();
     }
   });
@@ -153,4 +153,4 @@ TEST(SettleStatistics, FollowsThePolicy) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

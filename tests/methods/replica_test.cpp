@@ -7,7 +7,7 @@
 
 #include "methods/tiny_model.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 using testing::Each;
@@ -17,7 +17,7 @@ std::map<std::string, at::Tensor> reference_gradients(const std::vector<TinyBatc
   TinyModel model;
   for (const TinyBatch& batch : batches) tiny_loss(model, batch).backward();
   std::map<std::string, at::Tensor> gradients;
-  for (const Parameter& parameter : model.store().parameters()) {
+  for (const models::Parameter& parameter : model.store().parameters()) {
     gradients[parameter.name] = parameter.value.grad();
   }
   return gradients;
@@ -27,7 +27,7 @@ at::Tensor segment_of(const at::Tensor& arena, const Replica::Segment& segment) 
   return arena.as_strided(segment.shape, segment.strides, segment.range.begin);
 }
 
-void run_passes(Model& model, Replica& replica, const std::vector<TinyBatch>& batches) {
+void run_passes(models::Model& model, Replica& replica, const std::vector<TinyBatch>& batches) {
   replica.begin_step();
   for (std::size_t i = 0; i < batches.size(); ++i) {
     replica.begin_pass(i + 1 == batches.size());
@@ -52,7 +52,7 @@ TEST_P(ReplicaLayout, KeepsEveryValueAndCoversTheArenaInBackwardOrder) {
   for (const Replica::Segment& segment : replica.segments()) {
     EXPECT_EQ(segment.range.begin, offset);
     offset = segment.range.end();
-    const Parameter& original = before.store().parameters()[--index];
+    const models::Parameter& original = before.store().parameters()[--index];
     EXPECT_EQ(segment.name, original.name);
     EXPECT_TRUE(segment_of(replica.parameters(), segment).equal(original.value.detach()));
   }
@@ -121,7 +121,7 @@ TEST(Replica, SparesBatchNormalisationFromDecayWhenAsked) {
     replica.finish_backward();  // all gradients are zero: only decay moves anything
     replica.apply_gradients(0.1);
     for (const Replica::Segment& segment : replica.segments()) {
-      const bool spared = !decay && segment.kind == ParameterKind::kNormalization;
+      const bool spared = !decay && segment.kind == models::ParameterKind::kNormalization;
       const at::Tensor expected = segment_of(before, segment) * (spared ? 1.0 : 0.95);
       EXPECT_LT((segment_of(replica.parameters(), segment) - expected).abs().max().item<float>(),
                 1e-6)
@@ -151,7 +151,7 @@ TEST(Replica, StepsAsTorchWouldOverManyBatches) {
   Replica replica(model, {.channels_last = true, .weight_decay = 0.01});
   for (std::uint64_t step = 0; step < 5; ++step) {
     tiny_loss(hand, tiny_batch(step)).backward();
-    for (Parameter& parameter : hand.store().parameters()) {
+    for (models::Parameter& parameter : hand.store().parameters()) {
       at::Tensor value = parameter.value.detach();
       const at::Tensor& grad = parameter.value.grad();
       const at::Tensor full = (grad.defined() ? grad : at::zeros_like(value)) + 0.01 * value;
@@ -178,4 +178,4 @@ TEST(Replica, LeavesAUsableModelBehind) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

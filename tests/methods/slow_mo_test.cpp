@@ -4,7 +4,7 @@
 
 #include "methods/local_rounds.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 RoundsReference slow_mo(double momentum, double lr) {
@@ -52,4 +52,4 @@ TEST(SlowMo, TakesARateOfZero) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -7,7 +7,7 @@
 #include "methods/tiny_model.h"
 #include "swamp/swamp_group.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 // Workers of one test, each with a model of its own, and a server that takes the first value of a
@@ -54,7 +54,7 @@ class SwampWorkers : public testing::Test {
     if (access_.servers.empty()) {
       group_.options.workers = 2;
       group_.start();
-      const SwampClientOptions client = group_.client(0, {});
+      const swamp::SwampClientOptions client = group_.client(0, {});
       access_.servers = {client.server};
       access_.job = client.job;
       access_.swamp = {.workers = 2, .policy = policy_};
@@ -78,7 +78,7 @@ class SwampWorkers : public testing::Test {
   }
 
   std::string policy_ = "validated";
-  SwampGroup group_;
+  swamp::SwampGroup group_;
   ServerAccess access_;
 };
 
@@ -218,4 +218,4 @@ TEST(FlatModel, HoldsParametersAndStatistics) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

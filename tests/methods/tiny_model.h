@@ -11,26 +11,26 @@
 #include "models/layers.h"
 #include "models/model.h"
 
-namespace cohort {
+namespace cohort::methods {
 
-class TinyModel final : public Model {
+class TinyModel final : public models::Model {
  public:
   explicit TinyModel(std::uint64_t seed = 1)
-      : Model(at::detail::createCPUGenerator(seed)),
-        conv_(Scope(store()) / "conv", 2, 3, 3, {.padding = 1, .bias = false}),
-        norm_(Scope(store()) / "norm", 3),
-        unused_(Scope(store()) / "unused", 4, 4),
-        head_(Scope(store()) / "head", 3 * 4 * 4, 5) {}
+      : models::Model(at::detail::createCPUGenerator(seed)),
+        conv_(models::Scope(store()) / "conv", 2, 3, 3, {.padding = 1, .bias = false}),
+        norm_(models::Scope(store()) / "norm", 3),
+        unused_(models::Scope(store()) / "unused", 4, 4),
+        head_(models::Scope(store()) / "head", 3 * 4 * 4, 5) {}
 
   at::Tensor forward(const at::Tensor& inputs) override {
     return head_(at::relu(norm_(conv_(inputs))).flatten(1));
   }
 
  private:
-  Conv2d conv_;
-  BatchNorm2d norm_;
-  Linear unused_;
-  Linear head_;
+  models::Conv2d conv_;
+  models::BatchNorm2d norm_;
+  models::Linear unused_;
+  models::Linear head_;
 };
 
 struct TinyBatch {
@@ -44,8 +44,8 @@ inline TinyBatch tiny_batch(std::uint64_t seed, std::int64_t samples = 6) {
           at::empty({samples}, at::kLong).random_(0, 5, generator)};
 }
 
-inline at::Tensor tiny_loss(Model& model, const TinyBatch& batch) {
+inline at::Tensor tiny_loss(models::Model& model, const TinyBatch& batch) {
   return at::cross_entropy_loss(model.forward(batch.inputs), batch.labels);
 }
 
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -7,7 +7,7 @@
 #include "methods/group.h"
 #include "methods/tiny_model.h"
 
-namespace cohort {
+namespace cohort::methods {
 namespace {
 
 // Counts what it is told; a second implementation that keeps the interface honest.
@@ -30,7 +30,7 @@ class CountingMethod final : public UpdateMethod, public OverlappedExchange {
   std::int64_t updates = 0;
 };
 
-void train(Model& model, Replica& replica, UpdateMethod& method, Step first, Step last) {
+void train(models::Model& model, Replica& replica, UpdateMethod& method, Step first, Step last) {
   replica.set_gradient_listener(listener_of(replica, method));
   for (Step step = first; step < last; ++step) {
     method.before_step(replica);
@@ -115,4 +115,4 @@ TEST(Local, RefusesMoreThanOneWorker) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::methods

@@ -20,7 +20,7 @@
 #define COHORT_TEST_SANITIZED 0
 #endif
 
-namespace cohort {
+namespace cohort::metrics {
 namespace {
 
 template <class Record>
@@ -125,4 +125,4 @@ TEST(JsonLinesSink, RecordsAStepInMicroseconds) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::metrics

@@ -7,7 +7,7 @@
 
 #include "metrics/metrics_sink.h"
 
-namespace cohort {
+namespace cohort::metrics {
 
 class MemorySink final : public MetricsSink {
  public:
@@ -44,4 +44,4 @@ class MemorySink final : public MetricsSink {
   std::vector<AnyRecord> records_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::metrics

@@ -13,7 +13,7 @@
 #include "metrics/sample_records.h"
 #include "metrics/tee_sink.h"
 
-namespace cohort {
+namespace cohort::metrics {
 namespace {
 
 // A sink and a way to read back what it took.
@@ -128,4 +128,4 @@ TEST(MemorySink, SelectsTheRecordsOfOneKind) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::metrics

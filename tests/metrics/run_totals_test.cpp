@@ -4,7 +4,7 @@
 
 #include "metrics/over_ranks.h"
 
-namespace cohort {
+namespace cohort::metrics {
 namespace {
 
 StepRecord steps_of(Rank rank, std::int64_t samples, double seconds, std::uint64_t sent) {
@@ -60,4 +60,4 @@ TEST(TotalsSink, TheNewestIsThatOfAllWorkers) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::metrics

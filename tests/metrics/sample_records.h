@@ -3,7 +3,7 @@
 
 #include "metrics/records.h"
 
-namespace cohort {
+namespace cohort::metrics {
 
 inline StepRecord sample_step(Rank rank = 3, Step step = 1200) {
   return {.time_seconds = 12.125,
@@ -61,4 +61,4 @@ inline TrafficRecord sample_traffic(Rank rank = 2) {
           .wire_bytes_received = 77};
 }
 
-}  // namespace cohort
+}  // namespace cohort::metrics

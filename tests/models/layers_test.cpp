@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "models/model_testing.h"
 
-namespace cohort {
+namespace cohort::models {
 namespace {
 
 TEST(Conv2d, EqualsItsDefinition) {
@@ -147,4 +147,4 @@ TEST(Layers, KeepChannelsLast) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::models

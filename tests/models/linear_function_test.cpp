@@ -13,7 +13,7 @@
 #include "models/layers.h"
 #include "models/model_testing.h"
 
-namespace cohort {
+namespace cohort::models {
 namespace {
 
 // A layer with gradients in one arena, as a Replica has them, and what autograd makes of the same.
@@ -125,4 +125,4 @@ TEST(LinearWithoutBias, LeavesTheBiasOut) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::models

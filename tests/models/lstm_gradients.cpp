@@ -30,7 +30,7 @@ void fill(const at::Tensor& tensor, std::int64_t number) {
 
 int run(char** arguments) {
   const auto number = [&](int index) { return std::stoll(arguments[index]); };
-  cohort::ModelOptions options;
+  cohort::models::ModelOptions options;
   options.text = true;
   options.classes = number(1);
   options.rnn_hidden = number(2);
@@ -41,9 +41,9 @@ int run(char** arguments) {
   const std::int64_t piece = number(6);
   const std::string prefix = arguments[7];
 
-  const auto model = cohort::models().make("lstm", options, at::Generator());
+  const auto model = cohort::models::models().make("lstm", options, at::Generator());
   std::int64_t count = 0;
-  for (cohort::Parameter& parameter : model->store().parameters()) {
+  for (cohort::models::Parameter& parameter : model->store().parameters()) {
     fill(parameter.value.detach(), count++);
     parameter.gradient = at::zeros_like(parameter.value).detach();
   }
@@ -62,7 +62,7 @@ int run(char** arguments) {
   if (file == nullptr) return 1;
   std::fprintf(file, "%.9g\n", loss.item<double>());
   std::fclose(file);
-  for (const cohort::Parameter& parameter : model->store().parameters()) {
+  for (const cohort::models::Parameter& parameter : model->store().parameters()) {
     // In place, or where autograd left it.
     const at::Tensor gradient =
         (parameter.value.grad().defined() ? parameter.value.grad() : parameter.gradient)

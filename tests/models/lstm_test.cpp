@@ -10,7 +10,7 @@
 
 #include "models/model_testing.h"
 
-namespace cohort {
+namespace cohort::models {
 namespace {
 
 constexpr std::int64_t kWords = 23;
@@ -94,4 +94,4 @@ TEST(Lstm, DropsUnitsByItsOwnGeneratorOnly) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::models

@@ -13,7 +13,7 @@
 #include "models/model_testing.h"
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 namespace {
 
 constexpr std::int64_t kClasses = 7;
@@ -179,4 +179,4 @@ TEST(Mlp, StartsFromStandardNormalWeightsAndZeroBiases) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::models

@@ -72,7 +72,7 @@ void describe(std::ofstream& manifest, const char* kind, const std::string& name
 }
 
 int run(char** arguments) {
-  cohort::ModelOptions options;
+  cohort::models::ModelOptions options;
   options.channels = std::stoll(arguments[2]);
   options.height = std::stoll(arguments[3]);
   options.width = options.height;
@@ -80,13 +80,13 @@ int run(char** arguments) {
   const std::string prefix = arguments[5];
 
   c10::NoGradGuard no_gradient;
-  const auto model = cohort::models().make(arguments[1], options, at::Generator());
+  const auto model = cohort::models::models().make(arguments[1], options, at::Generator());
   std::ofstream manifest(prefix + ".manifest");
-  for (const cohort::Parameter& parameter : model->store().parameters()) {
+  for (const cohort::models::Parameter& parameter : model->store().parameters()) {
     fill(parameter.name, parameter.value);
     describe(manifest, "parameter", parameter.name, parameter.value);
   }
-  for (const cohort::Buffer& buffer : model->store().buffers()) {
+  for (const cohort::models::Buffer& buffer : model->store().buffers()) {
     if (buffer.value.is_floating_point()) fill(buffer.name, buffer.value);
     describe(manifest, "buffer", buffer.name, buffer.value);
   }

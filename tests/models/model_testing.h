@@ -10,7 +10,7 @@
 
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 
 inline at::Generator seeded(std::uint64_t seed) { return at::detail::createCPUGenerator(seed); }
 
@@ -54,4 +54,4 @@ inline bool is_like_another_vgg(const std::string& name) {
   return name.starts_with("vgg") && name != "vgg16" && name != "vgg11_bn";
 }
 
-}  // namespace cohort
+}  // namespace cohort::models

@@ -8,7 +8,7 @@
 #include "models/model_testing.h"
 #include "models/registry.h"
 
-namespace cohort {
+namespace cohort::models {
 namespace {
 
 // Published figures: torchvision's and timm's at 1000 classes, the papers' for CIFAR and MNIST.
@@ -159,4 +159,4 @@ TEST(ModelRegistry, UnknownNamesListTheKnown) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::models

@@ -9,7 +9,7 @@
 #include "models/initializers.h"
 #include "models/model_testing.h"
 
-namespace cohort {
+namespace cohort::models {
 namespace {
 
 TEST(Scope, JoinsNamesWithDots) {
@@ -92,4 +92,4 @@ TEST(Initializers, DrawOnlyFromTheGeneratorGiven) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::models

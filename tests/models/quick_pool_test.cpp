@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace cohort {
+namespace cohort::models {
 namespace {
 
 at::Tensor noise(std::vector<std::int64_t> shape) {
@@ -61,4 +61,4 @@ TEST(QuickPool, LeavesOtherTensorsToLibtorch) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::models

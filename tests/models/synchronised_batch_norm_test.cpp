@@ -23,7 +23,7 @@
 #include "models/model_testing.h"
 #include "transport/rank_threads.h"
 
-namespace cohort {
+namespace cohort::models {
 namespace {
 
 constexpr std::int64_t kChannels = 5;
@@ -52,7 +52,7 @@ class Group {
       arrived_ = 0;
       ++round_;
       all_here_.notify_all();
-    } else if (!all_here_.wait_until(lock, far(), [&] { return round_ != round; })) {
+    } else if (!all_here_.wait_until(lock, transport::far(), [&] { return round_ != round; })) {
       throw PeerError("a rank did not come");
     }
   }
@@ -107,7 +107,7 @@ std::vector<Outcome> normalise_split(const at::Tensor& input, const at::Tensor& 
   const std::vector<at::Tensor> gradients = output_gradient.split_with_sizes(split);
   const auto format = input.suggest_memory_format();
   std::vector<Outcome> outcomes(ranks);
-  const std::vector<std::string> errors = run_ranks(ranks, [&](Rank rank) {
+  const std::vector<std::string> errors = transport::run_ranks(ranks, [&](Rank rank) {
     outcomes[rank] = normalise(inputs[rank].contiguous(format), gradients[rank].contiguous(format),
                                group.sum_of(rank));
   });
@@ -186,7 +186,7 @@ TEST(SynchronisedBatchNorm, KeepsItsPrecisionWhereTheMeanIsLarge) {
   const std::vector<at::Tensor> inputs = input.split(4);
   const std::vector<at::Tensor> gradients = gradient.split(4);
   at::Tensor running_var;
-  run_ranks(2, [&](Rank rank) {
+  transport::run_ranks(2, [&](Rank rank) {
     const Outcome outcome =
         normalise(inputs[rank], gradients[rank], group.sum_of(rank), /*steps=*/100);
     if (rank == 0) running_var = outcome.buffers[1];
@@ -200,11 +200,11 @@ TEST(SynchronisedBatchNorm, TrainsOnOneValueARankButRefusesOneInAll) {
   Group group(2);
   const at::Tensor one = at::randn({1, kChannels, 1, 1}, seeded(4));
   const at::Tensor none = at::empty({0, kChannels, 1, 1});
-  run_ranks(2, [&](Rank rank) {
+  transport::run_ranks(2, [&](Rank rank) {
     const Outcome outcome = normalise(one.mul(rank + 1), one, group.sum_of(rank));
     EXPECT_TRUE(outcome.output.isfinite().all().item<bool>());
   });
-  run_ranks(2, [&](Rank rank) {
+  transport::run_ranks(2, [&](Rank rank) {
     ParameterStore store(seeded(1));
     const BatchNorm2d layer(Scope(store) / "bn", kChannels);
     store.set_statistics_sum(group.sum_of(rank));
@@ -288,4 +288,4 @@ INSTANTIATE_TEST_SUITE_P(Models, EmptyBatch, testing::ValuesIn(models().names())
                          });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::models

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "network/identity.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 using ::testing::HasSubstr;
@@ -64,4 +64,4 @@ TEST(JobId, IsReadAndWritten) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

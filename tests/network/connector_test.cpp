@@ -15,7 +15,7 @@
 #include "network/local_socket.h"
 #include "network/raw_peer.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 using test::Pair;
@@ -92,7 +92,7 @@ TEST_F(ConnectorTest, WorksOnAnAttentiveLoopWhichEndsWithItsWork) {
   boost::asio::post(io_, look);
   const auto start = Clock::now();
   run_with_spin(io_);
-  EXPECT_LT(Clock::now() - start, test::patiently(4s));
+  EXPECT_LT(Clock::now() - start, patiently(4s));
   EXPECT_FALSE(failure_);
 }
 
@@ -109,7 +109,7 @@ TEST_F(ConnectorTest, SaysWhomItWaitedForAndWhyInVain) {
   begin_connecting_to({.address = address, .self = worker(0), .peer = server(2)}, 200ms);
   const auto start = Clock::now();
   ASSERT_TRUE(run_until(io_, [&] { return failure_.has_value(); }));
-  EXPECT_LT(Clock::now() - start, test::patiently(1s));
+  EXPECT_LT(Clock::now() - start, patiently(1s));
   EXPECT_EQ(failure_->kind, ConnectFailure::Kind::kDeadline);
   EXPECT_THAT(failure_->reason, HasSubstr("server 2 at " + address.text()));
   EXPECT_THAT(failure_->reason, HasSubstr("Connection refused"));
@@ -121,7 +121,7 @@ TEST_F(ConnectorTest, TakesNoForAnAnswer) {
   begin_connecting_to({.address = listener_->address(), .self = worker(7), .peer = server(0)}, 5s);
   const auto start = Clock::now();
   ASSERT_TRUE(run_until(io_, [&] { return failure_.has_value(); }));
-  EXPECT_LT(Clock::now() - start, test::patiently(2s));
+  EXPECT_LT(Clock::now() - start, patiently(2s));
   EXPECT_EQ(failure_->kind, ConnectFailure::Kind::kRefused);
   EXPECT_THAT(failure_->reason, HasSubstr("server 0 at"));
   EXPECT_THAT(failure_->reason, HasSubstr("refuses worker 7: the job has 4 workers"));
@@ -289,4 +289,4 @@ TEST_F(ConnectorTest, LetsNoOtherUserIn) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

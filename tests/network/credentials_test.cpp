@@ -10,7 +10,7 @@
 #include "network/link_pair.h"
 #include "network/secret_file.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 using ::testing::AllOf;
@@ -140,4 +140,4 @@ TEST(Authority, NamesProcessesInOneWayOnly) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

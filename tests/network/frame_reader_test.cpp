@@ -8,7 +8,7 @@
 #include "network/link_pair.h"
 #include "network/raw_peer.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 struct Keeper : FrameSink {
@@ -114,4 +114,4 @@ TEST(FrameReader, StopsWhenNoMoreIsWanted) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

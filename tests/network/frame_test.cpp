@@ -10,7 +10,7 @@
 #include "network/link_pair.h"
 #include "network/little_endian.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 using ::testing::HasSubstr;
@@ -116,4 +116,4 @@ TEST(FrameHeader, IsRefusedForWhatItSays) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

@@ -6,7 +6,7 @@
 #include "network/link_pair.h"
 #include "network/raw_peer.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 using test::frame_bytes;
@@ -244,4 +244,4 @@ TEST(Handshake, AnswersThatAreNoneAreNamed) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

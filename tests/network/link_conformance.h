@@ -5,7 +5,7 @@
 
 #include "network/link_pair.h"
 
-namespace cohort {
+namespace cohort::network {
 
 enum class LinkKind { kTcp, kToken, kCertificates, kUnix, kSharedMemory };
 
@@ -70,4 +70,4 @@ class LinkConformance : public ::testing::TestWithParam<LinkWay> {
   std::unique_ptr<test::Pair> pair_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::network

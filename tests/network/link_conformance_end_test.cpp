@@ -8,7 +8,7 @@
 #include "core/patience.h"
 #include "network/link_conformance.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 using test::Frame;
@@ -62,7 +62,7 @@ TEST_P(LinkConformance, HeartbeatsKeepAnIdleLinkAlive) {
     make_and_listen({.silence = 300ms});
     if (run_for(io_, 600ms) > 80ms) continue;  // no wonder if one was missed
     EXPECT_FALSE(at_server_.lost || at_worker_.lost);
-    EXPECT_LT(Clock::now() - pair_->accepted->last_heard(), test::patiently(250ms));
+    EXPECT_LT(Clock::now() - pair_->accepted->last_heard(), patiently(250ms));
     return;
   }
   GTEST_SKIP() << "the machine is too busy";
@@ -172,7 +172,7 @@ TEST_P(LinkConformance, NoticesAPeerThatWasKilled) {
   const auto start = Clock::now();
   EXPECT_TRUE(run_until(
       io_, [&] { return recorder.lost.has_value(); }, 2s));
-  EXPECT_LT(Clock::now() - start, test::patiently(1s));
+  EXPECT_LT(Clock::now() - start, patiently(1s));
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status));
@@ -180,4 +180,4 @@ TEST_P(LinkConformance, NoticesAPeerThatWasKilled) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 using test::Frame;
@@ -280,4 +280,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& way) { return way.param.name; });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

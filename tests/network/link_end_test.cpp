@@ -5,7 +5,7 @@
 #include "network/link_pair.h"
 #include "network/raw_peer.h"
 
-namespace cohort::test {
+namespace cohort::network::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -118,4 +118,4 @@ TEST_F(FirstWord, BehindTheWelcomeIsHeardAtOnceAlsoByTls) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::network::test

@@ -19,7 +19,7 @@
 #include "network/connector.h"
 #include "network/listener.h"
 
-namespace cohort::test {
+namespace cohort::network::test {
 
 inline constexpr FrameType kData = kFirstFreeType + 8;
 
@@ -151,4 +151,4 @@ inline std::unique_ptr<Pair> join(boost::asio::io_context& io, ListenerOptions l
   return pair;
 }
 
-}  // namespace cohort::test
+}  // namespace cohort::network::test

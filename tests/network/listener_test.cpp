@@ -13,7 +13,7 @@
 #include "network/link_pair.h"
 #include "network/raw_peer.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 using test::frame_bytes;
@@ -158,7 +158,7 @@ TEST_F(ListenerTest, SendsAwayWhoIsSilentOrSlowAfterThreeSeconds) {
   EXPECT_TRUE(run_until(
       io_, [&] { return silent.closed() && slow.closed(); }, 4s));
   EXPECT_GE(Clock::now() - begin, 2900ms);
-  EXPECT_LT(Clock::now() - begin, test::patiently(4000ms));
+  EXPECT_LT(Clock::now() - begin, patiently(4000ms));
   EXPECT_EQ(refusals("silent"), 2);
   EXPECT_TRUE(silent.received().empty());
   EXPECT_TRUE(slow.received().empty());
@@ -330,4 +330,4 @@ TEST_F(ListenerTest, LastsWhateverStrangersSay) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

@@ -17,7 +17,7 @@
 #include "network/handshake.h"
 #include "network/little_endian.h"
 
-namespace cohort::test {
+namespace cohort::network::test {
 
 class RawPeer {
  public:
@@ -85,4 +85,4 @@ inline Bytes hello_bytes(const Identity& self, const Identity& peer) {
   return encode_greeting(kHello, {.self = self, .peer = peer, .silence = std::chrono::seconds(3)});
 }
 
-}  // namespace cohort::test
+}  // namespace cohort::network::test

@@ -11,7 +11,7 @@
 #include "network/link_pair.h"
 #include "network/shared_rings.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 using Put = RingWriter::Put;
@@ -125,4 +125,4 @@ TEST(SharedRings, RefuseMemoryThatCouldBeCutOff) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 TEST(SendQueue, CopiesOnlyWhatLiesInTheMemoryThatChanges) {
@@ -42,4 +42,4 @@ TEST(SendQueue, CopiesOnlyWhatLiesInTheMemoryThatChanges) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

@@ -15,7 +15,7 @@
 #include "network/link_pair.h"
 #include "network/local_socket.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 TEST(Tune, SendsWithoutDelayOrPacingWithinAHost) {
@@ -64,4 +64,4 @@ TEST(LocalSockets, ThatKilledProcessesLeftAreRemoved) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

@@ -15,7 +15,7 @@
 #include "network/secret_file.h"
 #include "network/tls.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 using ::testing::HasSubstr;
@@ -228,4 +228,4 @@ TEST_P(TlsStreamTest, SealsNoMoreThanABatchAheadOfTheSystem) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

@@ -11,7 +11,7 @@
 #include "network/secret_file.h"
 #include "network/sockets.h"
 
-namespace cohort {
+namespace cohort::network {
 namespace {
 
 using test::hello_bytes;
@@ -301,4 +301,4 @@ TEST_F(TlsTest, FilesThatCannotServeAreNamedAtOnce) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network

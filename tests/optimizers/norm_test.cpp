@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace cohort {
+namespace cohort::optimizers {
 namespace {
 
 TEST(SquaredNorm, IsExactOnSmallIntegersAtEveryLength) {
@@ -24,4 +24,4 @@ TEST(SquaredNorm, DoesNotOverflowWhereFloatWould) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::optimizers

@@ -8,7 +8,7 @@
 #include "core/random.h"
 #include "optimizers/optimizer.h"
 
-namespace cohort {
+namespace cohort::optimizers {
 namespace {
 
 struct Vectors {
@@ -173,4 +173,4 @@ TEST(Optimizers, RefuseSettingsThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::optimizers

@@ -8,7 +8,7 @@
 
 #include "report/not_a_number.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
@@ -135,4 +135,4 @@ TEST(ShortNumber, KeepsThreeDigitsThatCount) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::report

@@ -6,7 +6,7 @@
 #include "report/png_canvas.h"
 #include "report/svg_canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 using testing::HasSubstr;
@@ -56,4 +56,4 @@ TEST(PngPicture, RefusesWhatMemoryOrCairoCannotHold) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::report

@@ -10,7 +10,7 @@
 #include "report/not_a_number.h"
 #include "report/recording_canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 Figure figure_of(std::vector<Point> points) {
@@ -282,4 +282,4 @@ TEST(Chart, PanelsAboveOneAnotherShareTheirCourse) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::report

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 using testing::Contains;
@@ -300,4 +300,4 @@ TEST(Results, TheServersLastVersionCountsMostThenTheLastEvaluation) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::report

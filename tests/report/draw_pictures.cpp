@@ -10,13 +10,13 @@
 int main(int argc, char** argv) {
   if (argc < 5) return 2;
   const std::string out = argv[1];
-  if (out.ends_with(".png") && !cohort::can_draw_png()) return 3;
+  if (out.ends_with(".png") && !cohort::report::can_draw_png()) return 3;
   try {
-    std::vector<cohort::RunRecords> runs;
-    for (int i = 4; i < argc; ++i) runs.push_back(cohort::read_run(argv[i]));
-    const auto curves = cohort::learning_curves(
+    std::vector<cohort::report::RunRecords> runs;
+    for (int i = 4; i < argc; ++i) runs.push_back(cohort::report::read_run(argv[i]));
+    const auto curves = cohort::report::learning_curves(
         runs, {.y = cohort::split(argv[3], ','), .x = argv[2], .smooth = 1});
-    cohort::write_picture(curves.figure, out, 1);
+    cohort::report::write_picture(curves.figure, out, 1);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -10,20 +10,20 @@
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const std::filesystem::path out = argv[1];
-  if (out.extension() == ".pdf" && !cohort::can_draw_pdf()) return 3;
+  if (out.extension() == ".pdf" && !cohort::report::can_draw_pdf()) return 3;
   try {
-    std::vector<cohort::RunRecords> runs;
-    for (const auto& folder : cohort::expanded_runs({argv + 2, argv + argc})) {
-      runs.push_back(cohort::read_run(folder));
+    std::vector<cohort::report::RunRecords> runs;
+    for (const auto& folder : cohort::report::expanded_runs({argv + 2, argv + argc})) {
+      runs.push_back(cohort::report::read_run(folder));
     }
     if (out.filename().string().starts_with("figures")) {
-      std::vector<cohort::Figure> figures;
-      for (const cohort::RunRecords& run : runs) {
-        figures.push_back(cohort::dump_curves(run, run.folder.filename().string()).figure);
+      std::vector<cohort::report::Figure> figures;
+      for (const cohort::report::RunRecords& run : runs) {
+        figures.push_back(cohort::report::dump_curves(run, run.folder.filename().string()).figure);
       }
-      cohort::write_figures_pdf(figures, out, "figures");
+      cohort::report::write_figures_pdf(figures, out, "figures");
     } else {
-      cohort::write_report(cohort::make_report(runs, {}), out);
+      cohort::report::write_report(cohort::report::make_report(runs, {}), out);
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -9,7 +9,7 @@
 #include "report/run_folder.h"
 #include "report/run_result.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 using testing::AllOf;
@@ -56,7 +56,7 @@ TEST_F(Dumps, AreReadByOwnerInTheOrderOfTime) {
   const DumpScores scores = read_dump_scores(run_);
   ASSERT_THAT(scores.workers, SizeIs(3));
   ASSERT_THAT(scores.workers.at(0), SizeIs(2));
-  EXPECT_EQ(scores.workers.at(0)[0].score, (DumpScore{1.5, 0.4, 9}));
+  EXPECT_EQ(scores.workers.at(0)[0].score, (storage::DumpScore{1.5, 0.4, 9}));
   EXPECT_EQ(scores.workers.at(0)[1].score.loss, 0.5);
   EXPECT_EQ(scores.workers.at(1)[0].score.seconds, 0.5);
   EXPECT_TRUE(std::isnan(scores.workers.at(10)[0].score.loss));
@@ -169,4 +169,4 @@ TEST_F(Dumps, WithoutStepsOfAnEpochOnlyTimeIsKnown) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::report

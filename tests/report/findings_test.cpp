@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 using testing::IsEmpty;
@@ -144,4 +144,4 @@ TEST(Spreads, AreThoseOfTheSample) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::report

@@ -12,7 +12,7 @@
 #include "report/png_canvas.h"
 #include "report/recording_canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 GraphPicture ring_of(int nodes) {
@@ -156,4 +156,4 @@ TEST(GraphDrawing, IsWrittenInTheFormatOfTheEnding) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::report

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "report/measures.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 using testing::ElementsAre;
@@ -21,7 +21,7 @@ RunRecords run_of(const std::string& folder, const std::string& method, int reco
   run.config = {
       {"method", method}, {"model", "mlp"}, {"data", "mnist"}, {"lr", 0.1}, {"workers", 1}};
   for (int i = 1; i <= records; ++i) {
-    StepRecord record;
+    metrics::StepRecord record;
     record.step = i;
     record.epoch = i;
     record.time_seconds = 10.0 * i;
@@ -165,7 +165,7 @@ TEST(Smoothing, IsForNoisyMeasuresAndKeepsTheRecordsBehind) {
 
 TEST(LearningCurves, ByWorkerHaveACurveForEachOfThem) {
   RunRecords run = run_of("runs/a", "all-reduce");
-  for (StepRecord record : std::vector<StepRecord>(run.steps)) {
+  for (metrics::StepRecord record : std::vector<metrics::StepRecord>(run.steps)) {
     record.rank = 3;
     record.loss *= 2;
     run.steps.push_back(record);
@@ -183,7 +183,7 @@ TEST(LearningCurves, ByWorkerHaveACurveForEachOfThem) {
 
 TEST(LearningCurves, SpeedsBeginAtZero) {
   RunRecords run = run_of("runs/a", "local");
-  for (StepRecord& record : run.steps) {
+  for (metrics::StepRecord& record : run.steps) {
     record.samples = 1000 + record.step;
     record.compute_seconds = 1;
   }
@@ -192,4 +192,4 @@ TEST(LearningCurves, SpeedsBeginAtZero) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::report

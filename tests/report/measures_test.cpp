@@ -9,14 +9,14 @@
 #include "core/error.h"
 #include "report/run_result.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-StepRecord step_of(Rank rank, Step step, double loss, std::int64_t samples) {
-  StepRecord record;
+metrics::StepRecord step_of(Rank rank, Step step, double loss, std::int64_t samples) {
+  metrics::StepRecord record;
   record.rank = rank;
   record.step = step;
   record.epoch = static_cast<double>(step) / 100;
@@ -30,8 +30,8 @@ StepRecord step_of(Rank rank, Step step, double loss, std::int64_t samples) {
 }
 
 TEST(OverRanks, WeighsByTheSamplesAndAddsThem) {
-  const auto merged =
-      over_ranks({step_of(0, 50, 1, 300), step_of(1, 50, 5, 100), step_of(0, 100, 2, 300)});
+  const auto merged = metrics::over_ranks(
+      {step_of(0, 50, 1, 300), step_of(1, 50, 5, 100), step_of(0, 100, 2, 300)});
   ASSERT_EQ(merged.size(), 2U);
   EXPECT_DOUBLE_EQ(merged[0].loss, 2);  // (300 * 1 + 100 * 5) / 400
   EXPECT_EQ(merged[0].samples, 400);
@@ -43,18 +43,19 @@ TEST(OverRanks, WeighsByTheSamplesAndAddsThem) {
 
 TEST(OverRanks, RanksThatDoNotKeepInStepStillWeighTheSame) {
   // Rank 1 is behind by a few steps, as with servers that do not wait.
-  std::vector<StepRecord> records;
+  std::vector<metrics::StepRecord> records;
   for (int i = 1; i <= 10; ++i) {
     records.push_back(step_of(0, i * 50, 1, 64));
     records.push_back(step_of(1, i * 50 - 7, 3, 64));
   }
-  const auto merged = over_ranks(records);
+  const auto merged = metrics::over_ranks(records);
   ASSERT_EQ(merged.size(), 10U);
-  for (const StepRecord& record : merged) EXPECT_DOUBLE_EQ(record.loss, 2);
+  for (const metrics::StepRecord& record : merged) EXPECT_DOUBLE_EQ(record.loss, 2);
 }
 
 TEST(OverRanks, ANumberThatIsNoneShows) {
-  EXPECT_TRUE(std::isnan(over_ranks({step_of(0, 1, 1, 1), step_of(1, 1, NAN, 1)})[0].loss));
+  EXPECT_TRUE(
+      std::isnan(metrics::over_ranks({step_of(0, 1, 1, 1), step_of(1, 1, NAN, 1)})[0].loss));
 }
 
 TEST(Measures, NamesAreUniqueAndUnknownOnesListThem) {
@@ -77,7 +78,7 @@ TEST(Measures, NamesAreUniqueAndUnknownOnesListThem) {
 TEST(Measures, ComeFromTheRightFields) {
   RunRecords run;
   run.steps = {step_of(0, 50, 2.5, 640), step_of(0, 100, 1.5, 640)};
-  for (StepRecord& record : run.steps) {
+  for (metrics::StepRecord& record : run.steps) {
     record.top1 = 0.25;
     record.top5 = 0.5;
     record.lr = 0.1;
@@ -169,4 +170,4 @@ TEST(Measures, CurvesEndWhereTheTableIs) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::report

@@ -3,8 +3,8 @@
 
 #include <limits>
 
-namespace cohort {
+namespace cohort::report {
 
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-}  // namespace cohort
+}  // namespace cohort::report

@@ -6,7 +6,7 @@
 
 #include "report/canvas.h"
 
-namespace cohort {
+namespace cohort::report {
 
 class RecordingCanvas final : public Canvas {
  public:
@@ -49,4 +49,4 @@ class RecordingCanvas final : public Canvas {
   std::vector<Text> texts;
 };
 
-}  // namespace cohort
+}  // namespace cohort::report

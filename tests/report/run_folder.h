@@ -10,7 +10,7 @@
 #include "metrics/json_lines_sink.h"
 #include "storage/folder.h"
 
-namespace cohort {
+namespace cohort::report {
 
 class RunFolderTest : public testing::Test {
  protected:
@@ -19,7 +19,7 @@ class RunFolderTest : public testing::Test {
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
   }
-  void TearDown() override { remove_tree(folder_); }
+  void TearDown() override { storage::remove_tree(folder_); }
 
   // A run with these settings and lines of metrics.jsonl.
   std::filesystem::path write_run(const std::string& name, const std::string& config,
@@ -33,7 +33,7 @@ class RunFolderTest : public testing::Test {
   template <class... Records>
   static std::string lines(const Records&... records) {
     std::string text;
-    JsonLinesSink sink([&](std::string_view line) { text += line; });
+    metrics::JsonLinesSink sink([&](std::string_view line) { text += line; });
     (sink.record(records), ...);
     return text;
   }
@@ -41,4 +41,4 @@ class RunFolderTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::report

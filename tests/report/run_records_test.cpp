@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "report/run_folder.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 using testing::AllOf;
@@ -24,13 +24,13 @@ class ReadRun : public RunFolderTest {
     return "";
   }
 
-  StepRecord step_ = {.time_seconds = 1.5, .rank = 0, .step = 50, .epoch = 0.5, .loss = 2};
-  EvaluationRecord evaluation_ = {.step = 100, .epoch = 1, .split = "test", .top1 = 0.75};
+  metrics::StepRecord step_ = {.time_seconds = 1.5, .rank = 0, .step = 50, .epoch = 0.5, .loss = 2};
+  metrics::EvaluationRecord evaluation_ = {.step = 100, .epoch = 1, .split = "test", .top1 = 0.75};
 };
 
 TEST_F(ReadRun, GivesWhatWasWritten) {
   const auto folder = write_run("a", R"({"method": "local", "batch": 64})",
-                                lines(EventRecord{.event = "start"}, step_, evaluation_));
+                                lines(metrics::EventRecord{.event = "start"}, step_, evaluation_));
   const RunRecords run = read_run(folder);
   EXPECT_THAT(run.steps, ElementsAre(step_));
   EXPECT_THAT(run.evaluations, ElementsAre(evaluation_));
@@ -73,14 +73,14 @@ TEST_F(ReadRun, IgnoresRecordsOfTheFuture) {
 }
 
 TEST_F(ReadRun, TakesTheTestSetOnly) {
-  EvaluationRecord other = evaluation_;
+  metrics::EvaluationRecord other = evaluation_;
   other.split = "train";
   EXPECT_THAT(read_run(write_run("a", "{}", lines(other, evaluation_))).evaluations,
               ElementsAre(evaluation_));
 }
 
 TEST_F(ReadRun, TakesTheTextForValidationWhereThatIsEvaluated) {
-  EvaluationRecord validation = evaluation_;
+  metrics::EvaluationRecord validation = evaluation_;
   validation.split = "validation";
   const RunRecords run =
       read_run(write_run("a", R"({"eval-split": "validation"})", lines(evaluation_, validation)));
@@ -144,7 +144,7 @@ TEST_F(ReadRun, TheProcessesOfAJobAreOneRun) {
     return R"({"workers": )" + std::to_string(workers) + R"(, "rank": )" + std::to_string(rank) +
            "}";
   };
-  StepRecord other = step_;
+  metrics::StepRecord other = step_;
   other.rank = 2;
   other.time_seconds = 1;
   const auto first = write_run("a", config(0, 3), lines(step_));
@@ -244,4 +244,4 @@ TEST(NaturalOrder, ReadsNumbersAsNumbers) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::report

@@ -16,7 +16,7 @@
 #include "report/run_folder.h"
 #include "report/text.h"
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 using testing::Contains;
@@ -40,7 +40,7 @@ RunRecords run_of(const std::string& name, double probability, int workers = 2) 
   run.summary = {{"reason", "finished"}, {"seconds", 52.5}};
   for (int i = 1; i <= 20; ++i) {
     for (int rank = 0; rank < workers; ++rank) {
-      StepRecord record;
+      metrics::StepRecord record;
       record.rank = rank;
       record.step = i * 10;
       record.epoch = i / 20.0;
@@ -324,4 +324,4 @@ TEST_F(ReportFiles, FiguresAloneFillPages) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::report

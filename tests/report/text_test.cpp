@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::report {
 namespace {
 
 const std::string kReplacement = "\xEF\xBF\xBD";
@@ -72,4 +72,4 @@ TEST(Wrapped, BreaksWordsThatAreTooLong) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::report

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "runs/memory.h"
 
-namespace cohort {
+namespace cohort::runs {
 namespace {
 
 using testing::AllOf;
@@ -81,4 +81,4 @@ TEST(GpuFailure, KnowsWhenAGpuIsLost) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::runs

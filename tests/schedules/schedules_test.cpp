@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "schedules/learning_rate.h"
 
-namespace cohort {
+namespace cohort::schedules {
 namespace {
 
 ScheduleOptions sensible() {
@@ -158,4 +158,4 @@ TEST(Schedules, RefuseWhatTheyCannotFollow) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::schedules

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 TEST(ArenaView, ShowsStretchesInItsOwnOrderAndJoinsNeighbours) {
@@ -41,4 +41,4 @@ TEST(ArenaView, OfAVectorIsTheVector) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

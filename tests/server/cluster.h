@@ -17,11 +17,11 @@
 #include "server/parameter_server.h"
 #include "server/shard_client.h"
 
-namespace cohort {
+namespace cohort::server {
 
 // Lent bytes are looked at when the frame is delivered, as a real link does.
 struct Parcel {
-  FrameHeader header;
+  network::FrameHeader header;
   Bytes own;
   std::span<const std::byte> lent;
   bool is_lent = false;
@@ -34,9 +34,10 @@ struct Parcel {
   }
 };
 
-inline Parcel parcel(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) {
+inline Parcel parcel(const network::FrameHeader& header, std::span<const std::byte> payload,
+                     network::Kept kept) {
   Parcel made{.header = header, .own = {}, .lent = payload, .is_lent = true};
-  if (kept == Kept::kCopy) made.copy();
+  if (kept == network::Kept::kCopy) made.copy();
   return made;
 }
 
@@ -50,7 +51,7 @@ class Cluster : public ServerPorts {
 
   struct Worker : ClientPorts {
     std::unique_ptr<ShardClient> client;
-    std::optional<ConnectionId> connection;
+    std::optional<membership::ConnectionId> connection;
     std::deque<Parcel> to_server;
     std::deque<Parcel> to_worker;
     std::vector<float> values, gradients;
@@ -59,7 +60,8 @@ class Cluster : public ServerPorts {
     bool silent = false;
     std::vector<Step> steps;
 
-    void send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) override {
+    void send(const network::FrameHeader& header, std::span<const std::byte> payload,
+              network::Kept kept) override {
       to_server.push_back(parcel(header, payload, kept));
     }
   };
@@ -88,7 +90,7 @@ class Cluster : public ServerPorts {
 
   void restart_server() { start_server(durable ? &*durable : nullptr); }
 
-  void start_worker(Rank rank, JoinKind kind = JoinKind::kAnew) {
+  void start_worker(Rank rank, membership::JoinKind kind = membership::JoinKind::kAnew) {
     auto& worker = workers[static_cast<std::size_t>(rank)];
     worker = std::make_unique<Worker>();
     worker->values.assign(static_cast<std::size_t>(spec.size), -1.0F);
@@ -122,7 +124,7 @@ class Cluster : public ServerPorts {
   void disconnect(Rank rank) {
     Worker& worker = at(rank);
     if (!worker.connection) return;
-    const ConnectionId connection = *worker.connection;
+    const membership::ConnectionId connection = *worker.connection;
     worker.connection.reset();
     worker.to_server.clear();
     worker.to_worker.clear();
@@ -136,7 +138,7 @@ class Cluster : public ServerPorts {
     if (worker.to_server.empty() || !worker.connection) return false;
     const Parcel frame = std::move(worker.to_server.front());
     worker.to_server.pop_front();
-    const ConnectionId connection = *worker.connection;
+    const membership::ConnectionId connection = *worker.connection;
     try {
       auto place = server->place_for(connection, frame.header);
       std::span<const std::byte> payload = frame.payload();
@@ -297,21 +299,21 @@ class Cluster : public ServerPorts {
   }
 
   // ServerPorts
-  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
-            Kept kept) override {
+  void send(membership::ConnectionId to, const network::FrameHeader& header,
+            std::span<const std::byte> payload, network::Kept kept) override {
     ++sent[static_cast<ServerFrame>(header.type)];
     Worker& worker = at(owner.at(to));
     if (worker.connection == to) worker.to_worker.push_back(parcel(header, payload, kept));
   }
-  std::size_t piece_bytes(ConnectionId) const override { return piece * sizeof(float); }
-  bool has_room(ConnectionId to) override {
+  std::size_t piece_bytes(membership::ConnectionId) const override { return piece * sizeof(float); }
+  bool has_room(membership::ConnectionId to) override {
     const Worker& worker = at(owner.at(to));
     return worker.connection != to || worker.to_worker.size() < most_queued;
   }
   void model_changes(std::span<const std::byte> memory) override {
     for (const auto& worker : workers) {
       for (Parcel& frame : worker->to_worker) {
-        if (!frame.is_lent || !overlap(frame.lent, memory)) continue;
+        if (!frame.is_lent || !network::overlap(frame.lent, memory)) continue;
         ++copies;
         frame.copy();
       }
@@ -321,7 +323,7 @@ class Cluster : public ServerPorts {
     ++version_changes_seen;
     history[server->version()] = server->parameters();
   }
-  void close(ConnectionId connection, const std::string& reason) override {
+  void close(membership::ConnectionId connection, const std::string& reason) override {
     lines.push_back(reason);
     const Rank rank = owner.at(connection);
     if (at(rank).connection == connection) closing.push_back(rank);
@@ -343,8 +345,8 @@ class Cluster : public ServerPorts {
   std::size_t window_bytes = std::size_t{256} << 20;
   std::unique_ptr<ParameterServer> server;
   std::vector<std::unique_ptr<Worker>> workers;
-  std::map<ConnectionId, Rank> owner;
-  ConnectionId last_connection = 0;
+  std::map<membership::ConnectionId, Rank> owner;
+  membership::ConnectionId last_connection = 0;
   Deadline now = Deadline(std::chrono::hours(1));
   std::vector<float> initial;
   std::deque<ServerSnapshot> persisting;
@@ -370,4 +372,4 @@ class Cluster : public ServerPorts {
       };
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/random.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 JobSpec full() {
@@ -187,4 +187,4 @@ TEST(JobSpec, NamesOfModesAndFormats) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

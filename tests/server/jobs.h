@@ -9,7 +9,7 @@
 
 #include "cluster.h"
 
-namespace cohort {
+namespace cohort::server {
 
 inline JobSpec job(int workers, ServerMode mode, std::int64_t size = 37) {
   JobSpec spec;
@@ -36,8 +36,8 @@ inline ServerOptions keeping() {
 struct Reference {
   explicit Reference(const JobSpec& given)
       : spec(given),
-        optimizer(optimizers().make(spec.optimizer, spec.optimizer_options)),
-        schedule(schedules().make(spec.schedule, spec.schedule_options)),
+        optimizer(optimizers::optimizers().make(spec.optimizer, spec.optimizer_options)),
+        schedule(schedules::schedules().make(spec.schedule, spec.schedule_options)),
         parameters(static_cast<std::size_t>(spec.size)),
         slots(optimizer->slots().size(), parameters) {}
 
@@ -46,14 +46,14 @@ struct Reference {
     for (std::size_t k = 1; k < gradients.size(); ++k) {
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[k][i];
     }
-    UpdateScalars scalars;
+    optimizers::UpdateScalars scalars;
     scalars.lr = schedule->at(static_cast<double>(step) / spec.updates_per_epoch);
     scalars.gradient_scale = 1.0 / static_cast<double>(gradients.size());
     scalars.step = step++;
     for (std::size_t i = 0; i < sum.size(); ++i) {
-      UpdateBlock block{.parameters = std::span(parameters).subspan(i, 1),
-                        .gradients = std::span(sum).subspan(i, 1),
-                        .slots = {}};
+      optimizers::UpdateBlock block{.parameters = std::span(parameters).subspan(i, 1),
+                                    .gradients = std::span(sum).subspan(i, 1),
+                                    .slots = {}};
       for (std::size_t s = 0; s < slots.size(); ++s)
         block.slots[s] = std::span(slots[s]).subspan(i, 1);
       scalars.weight_decay = 0;
@@ -68,8 +68,8 @@ struct Reference {
   }
 
   JobSpec spec;
-  std::unique_ptr<Optimizer> optimizer;
-  std::unique_ptr<LearningRate> schedule;
+  std::unique_ptr<optimizers::Optimizer> optimizer;
+  std::unique_ptr<schedules::LearningRate> schedule;
   std::vector<float> parameters;
   std::vector<std::vector<float>> slots;
   Step step = 0;
@@ -137,4 +137,4 @@ inline void count_pushes(Cluster& cluster) {
   };
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "server/job_spec.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 // A model in its own order; the arena holds it last layer first.
@@ -162,4 +162,4 @@ TEST(Layout, UnknownShardingsAreNamedWithTheKnown) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

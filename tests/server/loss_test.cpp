@@ -5,7 +5,7 @@
 
 #include "jobs.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using std::chrono::seconds;
@@ -166,4 +166,4 @@ TEST(Loss, OfRoundsThatNobodyCanRepeatIsNoGoodEnd) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

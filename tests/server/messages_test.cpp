@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "server/numbers.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 TEST(Messages, TheAnswerToAJoinIsTheSameAfterTravelling) {
@@ -56,4 +56,4 @@ TEST(Numbers, VersionsAreFoundFromTheirLowBits) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

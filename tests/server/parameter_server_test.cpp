@@ -8,7 +8,7 @@
 #include "core/random.h"
 #include "jobs.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using Kind = PushOutcome::Kind;
@@ -228,4 +228,4 @@ TEST(ParameterServer, TravelsInHalfPrecisionWhenAsked) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

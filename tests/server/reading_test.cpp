@@ -8,7 +8,7 @@
 #include "core/random.h"
 #include "jobs.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using ::testing::IsEmpty;
@@ -24,7 +24,8 @@ std::size_t versions_under_way(const Cluster& cluster) {
   std::set<std::uint32_t> versions;
   for (const auto& worker : cluster.workers) {
     for (const Parcel& frame : worker->to_worker) {
-      const bool values = frame.header.type == static_cast<FrameType>(ServerFrame::kValues);
+      const bool values =
+          frame.header.type == static_cast<network::FrameType>(ServerFrame::kValues);
       if (values) versions.insert(frame.header.detail);
     }
   }
@@ -205,4 +206,4 @@ TEST(Reading, EndsWithItsConnection) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -7,7 +7,7 @@
 #include "jobs.h"
 #include "server/parameter_server.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using std::chrono::milliseconds;
@@ -259,4 +259,4 @@ TEST(Recovery, ADamagedSnapshotIsAFileError) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

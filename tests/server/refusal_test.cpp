@@ -7,7 +7,7 @@
 #include "jobs.h"
 #include "server/parameter_server.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using std::chrono::milliseconds;
@@ -63,13 +63,13 @@ TEST(Refusal, AServerWithoutItsStateRefusesThoseWhoKnewTheOldOne) {
 TEST(Refusal, ARankStartedTwiceIsToldSoAndOneThatWasRestartedIsNot) {
   Cluster cluster(counting(1, ServerMode::kAsync));
   cluster.begin();
-  const ConnectionId first = *cluster.at(0).connection;
+  const membership::ConnectionId first = *cluster.at(0).connection;
   Cluster::Worker second;
   ShardClient client({.worker = 0, .spec = cluster.spec}, second);
   client.on_connected(cluster.now);
   const Parcel join = second.to_server.front();
   const auto try_to_join = [&](bool first_lives) {
-    const ConnectionId connection = ++cluster.last_connection;
+    const membership::ConnectionId connection = ++cluster.last_connection;
     cluster.owner[connection] = 0;
     cluster.at(0).connection = connection;
     cluster.server->on_connected(connection, 0, cluster.now);
@@ -80,12 +80,12 @@ TEST(Refusal, ARankStartedTwiceIsToldSoAndOneThatWasRestartedIsNot) {
       cluster.server->on_heard(connection, cluster.now);
       cluster.server->on_tick(cluster.now);
     }
-    const FrameType type = cluster.at(0).to_worker.front().header.type;
+    const network::FrameType type = cluster.at(0).to_worker.front().header.type;
     cluster.at(0).to_worker.clear();
-    return static_cast<MemberFrame>(type);
+    return static_cast<membership::MemberFrame>(type);
   };
-  EXPECT_EQ(try_to_join(true), MemberFrame::kRefused);
-  EXPECT_EQ(try_to_join(false), MemberFrame::kJoined);
+  EXPECT_EQ(try_to_join(true), membership::MemberFrame::kRefused);
+  EXPECT_EQ(try_to_join(false), membership::MemberFrame::kJoined);
 }
 
 // Every frame that no honest worker sends ends its connection, and harms nobody else.
@@ -96,31 +96,32 @@ TEST(Refusal, LiesEndTheConnectionAndNothingElse) {
     std::uint32_t detail;
     std::size_t bytes;
   };
-  const std::vector<Lie> lies = {{ServerFrame::kPush, 0, 0, 0, 64},
-                                 {ServerFrame::kPush, 3, 0, 0, 64},
-                                 {ServerFrame::kPush, 1, 4, 0, 64},
-                                 {ServerFrame::kPush, 1, 0, 0, 68},
-                                 {ServerFrame::kPush, 1, 0, 0, 63},
-                                 {ServerFrame::kPush, 1, 0, 0, 0},
-                                 {ServerFrame::kPush, 1, ~0ULL, 0, 4},
-                                 {ServerFrame::kPull, 1, 0, 7, 0},
-                                 {ServerFrame::kInitialized, 1ULL << 60, 0, 0, 0},
-                                 {ServerFrame::kCommitted, 1, 0, 0, 3},
-                                 {ServerFrame::kCommitted, 1, 0, 0, 0},
-                                 {ServerFrame::kCommitted, 9, 0, 0, 1},
-                                 {static_cast<ServerFrame>(MemberFrame::kJoin), 0, 0, 0, 3},
-                                 {ServerFrame::kAck, 0, 0, 0, 0},
-                                 {static_cast<ServerFrame>(999), 0, 0, 0, 0}};
+  const std::vector<Lie> lies = {
+      {ServerFrame::kPush, 0, 0, 0, 64},
+      {ServerFrame::kPush, 3, 0, 0, 64},
+      {ServerFrame::kPush, 1, 4, 0, 64},
+      {ServerFrame::kPush, 1, 0, 0, 68},
+      {ServerFrame::kPush, 1, 0, 0, 63},
+      {ServerFrame::kPush, 1, 0, 0, 0},
+      {ServerFrame::kPush, 1, ~0ULL, 0, 4},
+      {ServerFrame::kPull, 1, 0, 7, 0},
+      {ServerFrame::kInitialized, 1ULL << 60, 0, 0, 0},
+      {ServerFrame::kCommitted, 1, 0, 0, 3},
+      {ServerFrame::kCommitted, 1, 0, 0, 0},
+      {ServerFrame::kCommitted, 9, 0, 0, 1},
+      {static_cast<ServerFrame>(membership::MemberFrame::kJoin), 0, 0, 0, 3},
+      {ServerFrame::kAck, 0, 0, 0, 0},
+      {static_cast<ServerFrame>(999), 0, 0, 0, 0}};
   for (const Lie& lie : lies) {
     Cluster cluster(counting(2, ServerMode::kAsync));
     cluster.begin();
-    FrameHeader header{.type = static_cast<FrameType>(lie.type)};
+    network::FrameHeader header{.type = static_cast<network::FrameType>(lie.type)};
     header.incarnation = 1;
     header.sequence = lie.sequence;
     header.place = lie.place;
     header.detail = lie.detail;
     const Bytes payload(lie.bytes);
-    cluster.at(1).send(header, payload, Kept::kCopy);
+    cluster.at(1).send(header, payload, network::Kept::kCopy);
     cluster.materialize();
     const bool harmless = lie.type == ServerFrame::kInitialized;  // the values were there already
     EXPECT_EQ(cluster.errors.size(), harmless ? 0U : 1U) << header.type << " " << lie.sequence;
@@ -143,14 +144,15 @@ TEST(Refusal, RandomFramesNeverBreakIt) {
     Cluster cluster(counting(2, mode), random.below(2) == 0 ? ServerOptions{} : keeping());
     cluster.begin();
     for (int i = 0; i < 60; ++i) {
-      FrameHeader header{.type = static_cast<FrameType>(kFirstFreeType + random.below(9))};
+      network::FrameHeader header{
+          .type = static_cast<network::FrameType>(network::kFirstFreeType + random.below(9))};
       header.incarnation = random.below(3);
       header.sequence = random.below(5);
       header.place = random.below(8) == 0 ? random() : random.below(18);
       header.detail = static_cast<std::uint32_t>(random.below(6) == 0 ? random() : random.below(3));
       const Bytes payload(random.below(2) == 0 ? random.below(70) : 64);
       const Rank rank = static_cast<Rank>(random.below(2));
-      if (cluster.at(rank).connection) cluster.at(rank).send(header, payload, Kept::kCopy);
+      if (cluster.at(rank).connection) cluster.at(rank).send(header, payload, network::Kept::kCopy);
       cluster.materialize();
       cluster.notice_closed();
       if (random.below(4) == 0) cluster.connect_all();
@@ -161,4 +163,4 @@ TEST(Refusal, RandomFramesNeverBreakIt) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

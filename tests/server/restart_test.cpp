@@ -5,7 +5,7 @@
 #include "cluster.h"
 #include "jobs.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 class Restart : public ::testing::TestWithParam<ServerMode> {
@@ -20,7 +20,7 @@ class Restart : public ::testing::TestWithParam<ServerMode> {
   static void start_again(Cluster& cluster) {
     for (Rank rank = 0; rank < cluster.spec.workers; ++rank) {
       cluster.disconnect(rank);
-      cluster.start_worker(rank, JoinKind::kCheckpoint);
+      cluster.start_worker(rank, membership::JoinKind::kCheckpoint);
     }
   }
 
@@ -89,7 +89,7 @@ TEST_P(Restart, OneWithACheckpointTakesItsPlaceAmongThoseUnderWay) {
   Cluster cluster(counting(2, GetParam()));
   cluster.begin();
   cluster.disconnect(0);
-  cluster.start_worker(0, JoinKind::kCheckpoint);
+  cluster.start_worker(0, membership::JoinKind::kCheckpoint);
   cluster.connect(0);
   cluster.pass(std::chrono::milliseconds(3000));
   cluster.materialize();
@@ -103,7 +103,7 @@ TEST_P(Restart, AWorkerThatMayComeBackToItsServerIsWaitedFor) {
   cluster.materialize();
   cluster.crash_server();
   cluster.restart_server();
-  cluster.start_worker(0, JoinKind::kCheckpoint);  // worker 1 lives
+  cluster.start_worker(0, membership::JoinKind::kCheckpoint);  // worker 1 lives
   cluster.connect(0);
   cluster.pass(std::chrono::milliseconds(1000));
   EXPECT_FALSE(cluster.client(0).membership().joined());
@@ -122,7 +122,7 @@ TEST_P(Restart, OneThatComesWhenTheOthersAreDoneTakesItsPlace) {
   cluster.materialize();
   cluster.disconnect(0);
   cluster.disconnect(1);
-  cluster.start_worker(1, JoinKind::kCheckpoint);
+  cluster.start_worker(1, membership::JoinKind::kCheckpoint);
   cluster.connect(1);
   cluster.pass(std::chrono::seconds(5));
   cluster.materialize();
@@ -156,7 +156,9 @@ INSTANTIATE_TEST_SUITE_P(Modes, Restart,
                                            ServerMode::kBounded));
 
 TEST(End, AWorkerThatWasInterruptedIsWaitedFor) {
-  for (const LeaveKind second : {LeaveKind::kDone, LeaveKind::kInterrupted, LeaveKind::kFailed}) {
+  for (const membership::LeaveKind second :
+       {membership::LeaveKind::kDone, membership::LeaveKind::kInterrupted,
+        membership::LeaveKind::kFailed}) {
     ServerOptions options;
     options.idle_exit = std::chrono::seconds(60);
     Cluster cluster(counting(2, ServerMode::kAsync), options);
@@ -166,8 +168,9 @@ TEST(End, AWorkerThatWasInterruptedIsWaitedFor) {
     cluster.materialize();
     for (const Rank rank : {0, 1}) cluster.disconnect(rank);
     cluster.pass(std::chrono::seconds(50));
-    EXPECT_EQ(cluster.server->finished().has_value(), second != LeaveKind::kInterrupted);
-    EXPECT_EQ(cluster.server->ended_well(), second == LeaveKind::kDone);
+    EXPECT_EQ(cluster.server->finished().has_value(),
+              second != membership::LeaveKind::kInterrupted);
+    EXPECT_EQ(cluster.server->ended_well(), second == membership::LeaveKind::kDone);
     cluster.pass(std::chrono::seconds(20));
     EXPECT_TRUE(cluster.server->finished().has_value());
   }
@@ -177,7 +180,7 @@ TEST(End, RoundsWaitAWhileForOthersToBeInterruptedToo) {
   Cluster cluster(counting(2, ServerMode::kSync));
   cluster.begin();
   const std::uint64_t before = cluster.server->version();
-  cluster.client(1).leave(LeaveKind::kInterrupted);
+  cluster.client(1).leave(membership::LeaveKind::kInterrupted);
   cluster.materialize();
   cluster.start_step(0);
   cluster.materialize();
@@ -194,7 +197,7 @@ TEST(End, ARestoredServerWaitsForWorkersThatWereInterrupted) {
   options.keeps_state = true;
   Cluster cluster(counting(2, ServerMode::kSync), options);
   cluster.begin();
-  for (const Rank rank : {0, 1}) cluster.client(rank).leave(LeaveKind::kInterrupted);
+  for (const Rank rank : {0, 1}) cluster.client(rank).leave(membership::LeaveKind::kInterrupted);
   cluster.materialize();
   cluster.pass(std::chrono::seconds(10));
   cluster.materialize();
@@ -237,4 +240,4 @@ TEST(Told, WorkersOfAJobThatTheServerWasNotStartedForAreRefused) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -6,7 +6,7 @@
 #include "cluster.h"
 #include "jobs.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using std::chrono::milliseconds;
@@ -22,7 +22,7 @@ class Resume : public ::testing::TestWithParam<ServerMode> {
     cluster.materialize();
     cluster.crash_server();
     cluster.restart_server();
-    for (const Rank rank : {0, 1}) cluster.start_worker(rank, JoinKind::kCheckpoint);
+    for (const Rank rank : {0, 1}) cluster.start_worker(rank, membership::JoinKind::kCheckpoint);
   }
 
   // Both are in a job that has gone back: worker 0 brings sevens.
@@ -44,7 +44,7 @@ class Resume : public ::testing::TestWithParam<ServerMode> {
   // Of another job than before: more updates are asked for.
   static void extend(Cluster& cluster) {
     cluster.spec.settings = R"({"iterations": 9})";
-    for (const Rank rank : {0, 1}) cluster.start_worker(rank, JoinKind::kCheckpoint);
+    for (const Rank rank : {0, 1}) cluster.start_worker(rank, membership::JoinKind::kCheckpoint);
   }
 
   static void finish_and_restart(Cluster& cluster) {
@@ -75,7 +75,7 @@ TEST_P(Resume, SoDoesOneThatNothingHappenedTo) {
   cluster.begin();
   for (const Rank rank : {0, 1}) {
     cluster.disconnect(rank);
-    cluster.start_worker(rank, JoinKind::kCheckpoint);
+    cluster.start_worker(rank, membership::JoinKind::kCheckpoint);
   }
   cluster.connect(1);
   cluster.materialize();
@@ -98,7 +98,7 @@ TEST_P(Resume, OthersThatHaveGoneOnWithoutWorker0NeedNotWaitForIt) {
   ASSERT_EQ(cluster.server->version(), 1U);
   cluster.disconnect(1);
   cluster.pass(seconds(15));
-  cluster.start_worker(1, JoinKind::kCheckpoint);
+  cluster.start_worker(1, membership::JoinKind::kCheckpoint);
   cluster.connect(1);
   cluster.materialize();
   cluster.pass(milliseconds(200));
@@ -134,7 +134,7 @@ TEST_P(Resume, SettingsThatAreRefusedLeaveTheModelAsItIs) {
   cluster.spec.server = 1;
   for (const Rank rank : {0, 1}) {
     cluster.disconnect(rank);
-    cluster.start_worker(rank, JoinKind::kCheckpoint);
+    cluster.start_worker(rank, membership::JoinKind::kCheckpoint);
   }
   cluster.connect_all();
   cluster.materialize();
@@ -151,7 +151,7 @@ TEST_P(Resume, OneThatWasGivenUpAWhileAgoIsStillUnderWay) {
   for (const Rank rank : {0, 1}) cluster.disconnect(rank);
   cluster.pass(seconds(4));
   ASSERT_EQ(cluster.server->counters().evictions, 2U);
-  cluster.start_worker(0, JoinKind::kCheckpoint);
+  cluster.start_worker(0, membership::JoinKind::kCheckpoint);
   cluster.connect(0);
   cluster.materialize();
   cluster.pass(seconds(3));
@@ -171,7 +171,7 @@ TEST_P(Resume, AWorker0ThatIsGoneAgainTakesNothingBack) {
   cluster.begin();
   for (const Rank rank : {0, 1}) cluster.disconnect(rank);
   cluster.pass(seconds(4));
-  cluster.start_worker(0, JoinKind::kCheckpoint);
+  cluster.start_worker(0, membership::JoinKind::kCheckpoint);
   cluster.connect(0);
   cluster.materialize();
   cluster.at(0).silent = true;
@@ -185,7 +185,7 @@ TEST_P(Resume, OneThatWasAwayForLongIsToldWhatHasHappened) {
   Cluster cluster(counting(2, GetParam()), keeping());
   cluster.begin();
   for (const Rank rank : {0, 1}) cluster.disconnect(rank);
-  cluster.start_worker(0, JoinKind::kCheckpoint);
+  cluster.start_worker(0, membership::JoinKind::kCheckpoint);
   cluster.connect(0);
   cluster.materialize();
   cluster.pass(seconds(15));
@@ -213,7 +213,7 @@ TEST_P(Resume, AnOlderSnapshotIsForgottenWithTheJob) {
   cluster.crash_server();
   cluster.durable->newest = false;
   cluster.restart_server();
-  cluster.start_worker(0, JoinKind::kCheckpoint);  // worker 1 knows the newer one
+  cluster.start_worker(0, membership::JoinKind::kCheckpoint);  // worker 1 knows the newer one
   cluster.connect(0);
   cluster.pass(seconds(15));
   cluster.materialize();
@@ -230,7 +230,7 @@ TEST_P(Resume, OfTwoConnectionsOfAWorkerTheLatestIsLetIn) {
   cluster.connect(1);
   ASSERT_TRUE(cluster.deliver_to_server(1));
   // That process is gone, which the server has not noticed.
-  cluster.start_worker(1, JoinKind::kCheckpoint);
+  cluster.start_worker(1, membership::JoinKind::kCheckpoint);
   cluster.connect(1);
   ASSERT_TRUE(cluster.deliver_to_server(1));
   cluster.auto_persist = false;  // worker 1 is joining for a while
@@ -249,7 +249,7 @@ TEST_P(Resume, Worker0TakesOneServerBackBecauseOthersWent) {
   for (const int lost : {0, 1, 2}) {
     Cluster cluster(counting(2, GetParam()), keeping());
     cluster.begin();
-    cluster.start_worker(0, JoinKind::kCheckpoint);
+    cluster.start_worker(0, membership::JoinKind::kCheckpoint);
     cluster.connect(0);
     cluster.pass(milliseconds(4000));
     cluster.materialize();
@@ -272,7 +272,7 @@ TEST_P(Resume, Worker0TakesOneServerBackBecauseOthersWent) {
     ASSERT_TRUE(cluster.client(1).membership().refused());
     EXPECT_THAT(*cluster.client(1).membership().refused(),
                 HasSubstr("went back to worker 0's checkpoint"));
-    cluster.start_worker(1, JoinKind::kCheckpoint);
+    cluster.start_worker(1, membership::JoinKind::kCheckpoint);
     cluster.connect(1);
     cluster.materialize();
     expect_the_checkpoint(cluster);
@@ -284,4 +284,4 @@ INSTANTIATE_TEST_SUITE_P(Modes, Resume,
                                            ServerMode::kBounded));
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

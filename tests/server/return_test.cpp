@@ -6,7 +6,7 @@
 #include "jobs.h"
 #include "server/parameter_server.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using std::chrono::milliseconds;
@@ -113,10 +113,12 @@ TEST(Return, APlaceWhoseConnectionBrokeIsNotGivenAwayAtOnce) {
   cluster.materialize();
   ASSERT_TRUE(cluster.end_step(0));
   // Another process of this rank asks for the place, and is made to wait.
-  const ConnectionId other = 1000;
+  const membership::ConnectionId other = 1000;
   cluster.owner[other] = 0;
-  FrameHeader join{.type = static_cast<FrameType>(MemberFrame::kJoin)};
-  const Bytes payload = encode(JoinRequest{.job = to_json(cluster.spec).dump()});
+  network::FrameHeader join{.type =
+                                static_cast<network::FrameType>(membership::MemberFrame::kJoin)};
+  const Bytes payload =
+      membership::encode(membership::JoinRequest{.job = to_json(cluster.spec).dump()});
   join.length = static_cast<std::uint32_t>(payload.size());
   cluster.server->on_connected(other, 0, cluster.now);
   cluster.server->on_frame(other, join, payload, cluster.now);
@@ -138,4 +140,4 @@ TEST(Return, APlaceWhoseConnectionBrokeIsNotGivenAwayAtOnce) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -4,7 +4,7 @@
 
 #include "jobs.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using Kind = PushOutcome::Kind;
@@ -210,23 +210,24 @@ TEST(ShardClient, AServerThatBreaksTheProtocolIsAPeerError) {
     std::uint64_t sequence, place;
     std::size_t bytes;
   };
-  const std::vector<Lie> lies = {{static_cast<ServerFrame>(MemberFrame::kJoined), 0, 0, 0},
-                                 {static_cast<ServerFrame>(MemberFrame::kJoined), 0, 0, 5},
-                                 {ServerFrame::kAck, 5, 0, 1},
-                                 {ServerFrame::kAck, 0, 0, 9},
-                                 {ServerFrame::kValues, 99, 0, 40},
-                                 {ServerFrame::kValues, 2, 3, 8},
-                                 {ServerFrame::kValues, 2, 0, 44},
-                                 {ServerFrame::kValues, 2, 0, 39},
-                                 {ServerFrame::kValues, 2, ~0ULL, 8},
-                                 {ServerFrame::kPush, 0, 0, 0},
-                                 {static_cast<ServerFrame>(777), 0, 0, 0}};
+  const std::vector<Lie> lies = {
+      {static_cast<ServerFrame>(membership::MemberFrame::kJoined), 0, 0, 0},
+      {static_cast<ServerFrame>(membership::MemberFrame::kJoined), 0, 0, 5},
+      {ServerFrame::kAck, 5, 0, 1},
+      {ServerFrame::kAck, 0, 0, 9},
+      {ServerFrame::kValues, 99, 0, 40},
+      {ServerFrame::kValues, 2, 3, 8},
+      {ServerFrame::kValues, 2, 0, 44},
+      {ServerFrame::kValues, 2, 0, 39},
+      {ServerFrame::kValues, 2, ~0ULL, 8},
+      {ServerFrame::kPush, 0, 0, 0},
+      {static_cast<ServerFrame>(777), 0, 0, 0}};
   for (const Lie& lie : lies) {
     Cluster cluster(of_size(1, ServerMode::kSync, 10));
     cluster.begin();
     Cluster::Worker& worker = cluster.at(0);
     worker.client->pull(worker.values);
-    FrameHeader header{.type = static_cast<FrameType>(lie.type)};
+    network::FrameHeader header{.type = static_cast<network::FrameType>(lie.type)};
     header.incarnation = 1;
     header.sequence = lie.sequence;
     header.place = lie.place;
@@ -244,7 +245,7 @@ TEST(ShardClient, ValuesOfTwoVersionsAreNotOneAnswer) {
   cluster.begin();
   Cluster::Worker& worker = cluster.at(0);
   worker.client->pull(worker.values);
-  FrameHeader header{.type = static_cast<FrameType>(ServerFrame::kValues)};
+  network::FrameHeader header{.type = static_cast<network::FrameType>(ServerFrame::kValues)};
   header.incarnation = 1;
   header.sequence = 2;
   header.length = 20;
@@ -257,4 +258,4 @@ TEST(ShardClient, ValuesOfTwoVersionsAreNotOneAnswer) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

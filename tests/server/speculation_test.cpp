@@ -6,7 +6,7 @@
 
 #include "jobs.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using ::testing::IsEmpty;
@@ -231,4 +231,4 @@ TEST(SpeculativeUpdates, LoseNothingWhateverBreaksAndWhen) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

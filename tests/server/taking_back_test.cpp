@@ -3,7 +3,7 @@
 
 #include "jobs.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 // Worker `rank` has pushed, and waits for another one.
@@ -35,7 +35,7 @@ TEST(TakingBack, APushThatWaitsForItsRoundIsInNoModel) {
   ASSERT_TRUE(cluster.client(0).pulled());
   EXPECT_FALSE(cluster.client(0).push_made());
   EXPECT_EQ(cluster.client(0).version(), 0U);
-  cluster.client(0).leave(LeaveKind::kInterrupted);
+  cluster.client(0).leave(membership::LeaveKind::kInterrupted);
   cluster.materialize();
   EXPECT_TRUE(cluster.client(0).membership().left());
   cluster.pass(std::chrono::seconds(5));
@@ -91,4 +91,4 @@ TEST(TakingBack, ValuesToSaveAreNotBoundToTheSlowestWorker) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

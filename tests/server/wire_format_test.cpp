@@ -9,7 +9,7 @@
 
 #include "core/random.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 // The value of a small float by its definition.
@@ -140,4 +140,4 @@ TEST(WireFormat, FindsWhatIsNotFiniteAnywhere) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -13,7 +13,7 @@
 #include "serving/parameter_client.h"
 #include "serving/server_process.h"
 
-namespace cohort {
+namespace cohort::serving {
 
 class ServerGroup {
  public:
@@ -25,7 +25,7 @@ class ServerGroup {
       servers_.push_back(std::make_unique<Server>());
       ServerProcessOptions& options = servers_.back()->options;
       options.listener.address.path = (folder_ / ("s" + std::to_string(server))).string();
-      options.listener.self = {job, Role::kServer, server};
+      options.listener.self = {job, network::Role::kServer, server};
       options.server.snapshot_every = snapshot_every;
       if (keeps_state) options.state_dir = folder_ / ("state" + std::to_string(server));
       start(server);
@@ -38,8 +38,8 @@ class ServerGroup {
     std::filesystem::remove_all(folder_);
   }
 
-  std::vector<Address> addresses() const {
-    std::vector<Address> all;
+  std::vector<network::Address> addresses() const {
+    std::vector<network::Address> all;
     for (const auto& server : servers_) all.push_back(server->options.listener.address);
     return all;
   }
@@ -67,7 +67,7 @@ class ServerGroup {
     return server.report;
   }
 
-  JobId job = job_id_of("a test");
+  network::JobId job = network::job_id_of("a test");
 
  private:
   struct Server {
@@ -83,4 +83,4 @@ class ServerGroup {
   std::vector<std::unique_ptr<Server>> servers_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::serving

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "serving/server_group.h"
 
-namespace cohort {
+namespace cohort::serving {
 namespace {
 
 using testing::HasSubstr;
@@ -20,10 +20,10 @@ Deadline soon() { return deadline_in(std::chrono::seconds(30)); }
 
 struct Job {
   int workers = 1;
-  ServerMode mode = ServerMode::kSync;
-  Sharding sharding = Sharding::kSliced;
+  server::ServerMode mode = server::ServerMode::kSync;
+  server::Sharding sharding = server::Sharding::kSliced;
   double lr = 0.5;
-  WireFormat wire = WireFormat::kFloat32;
+  server::WireFormat wire = server::WireFormat::kFloat32;
   std::int64_t updates = 0;
 };
 
@@ -32,12 +32,12 @@ ParameterClientOptions options_for(const ServerGroup& servers, const Job& job, R
   options.servers = servers.addresses();
   options.job = servers.job;
   options.worker = worker;
-  const std::vector<ShardTensor> model = {
+  const std::vector<server::ShardTensor> model = {
       {"b", {10}, {0, 10}, 0}, {"w", {999, 100}, {10, 99'900}, 0}, {"a", {90}, {99'910, 90}, 0}};
   const auto count = static_cast<int>(options.servers.size());
-  options.layout = shard(model, count, job.sharding);
+  options.layout = server::shard(model, count, job.sharding);
   for (int server = 0; server < count; ++server) {
-    JobSpec spec;
+    server::JobSpec spec;
     spec.workers = job.workers;
     spec.servers = count;
     spec.server = server;
@@ -72,7 +72,7 @@ std::vector<float> work(const ParameterClientOptions& options, int steps, float 
     if (between) between(step);
   }
   if (options.worker == 0) client.wait_for_others();
-  client.leave(LeaveKind::kDone, soon());
+  client.leave(membership::LeaveKind::kDone, soon());
   return parameters;
 }
 
@@ -80,23 +80,24 @@ std::vector<float> work(const ParameterClientOptions& options, int steps, float 
 ParameterClientOptions long_options_for(const ServerGroup& servers, std::int64_t size,
                                         Rank worker) {
   ParameterClientOptions options =
-      options_for(servers, {.workers = 2, .mode = ServerMode::kAsync}, worker);
+      options_for(servers, {.workers = 2, .mode = server::ServerMode::kAsync}, worker);
   const auto count = static_cast<int>(options.servers.size());
-  const std::vector<ShardTensor> model = {{"w", {size}, {0, size}, 0}};
-  options.layout = shard(model, count, Sharding::kSliced);
-  for (JobSpec& spec : options.specs) {
+  const std::vector<server::ShardTensor> model = {{"w", {size}, {0, size}, 0}};
+  options.layout = server::shard(model, count, server::Sharding::kSliced);
+  for (server::JobSpec& spec : options.specs) {
     spec.size = options.layout.sizes[static_cast<std::size_t>(spec.server)];
     spec.decay = {{{0, spec.size}, 0}};
   }
   return options;
 }
 
-class Layouts : public testing::TestWithParam<std::tuple<int, Sharding>> {};
+class Layouts : public testing::TestWithParam<std::tuple<int, server::Sharding>> {};
 
 INSTANTIATE_TEST_SUITE_P(All, Layouts,
                          testing::Combine(testing::Values(1, 2, 4),
-                                          testing::Values(Sharding::kWhole, Sharding::kSliced,
-                                                          Sharding::kHash)));
+                                          testing::Values(server::Sharding::kWhole,
+                                                          server::Sharding::kSliced,
+                                                          server::Sharding::kHash)));
 
 TEST_P(Layouts, ARoundMovesEverybodyByTheMean) {
   const auto [count, sharding] = GetParam();
@@ -124,7 +125,7 @@ TEST_P(Layouts, ARoundMovesEverybodyByTheMean) {
 
 TEST(Serving, EveryGradientCountsOnceWithoutRounds) {
   ServerGroup servers(2);
-  const Job job{.workers = 2, .mode = ServerMode::kAsync};
+  const Job job{.workers = 2, .mode = server::ServerMode::kAsync};
   std::vector<float> last;
   std::thread other([&] { work(options_for(servers, job, 1), 30, 0); });
   last = work(options_for(servers, job, 0), 20, 0);
@@ -157,13 +158,13 @@ TEST(Serving, LongValuesReachEverybodyWhole) {
   other.wait_for_others();
   waiting.join();
   EXPECT_EQ(first, second);
-  one.leave(LeaveKind::kDone, soon());
-  other.leave(LeaveKind::kDone, soon());
+  one.leave(membership::LeaveKind::kDone, soon());
+  other.leave(membership::LeaveKind::kDone, soon());
 }
 
 TEST(Serving, AWorkerThatHasEndedHoldsUpNobodyWhoCameLater) {
   ServerGroup servers(1);
-  const Job job{.workers = 2, .mode = ServerMode::kBounded};
+  const Job job{.workers = 2, .mode = server::ServerMode::kBounded};
   std::thread late;
   const auto start_the_other = [&](int step) {
     if (step != 8) return;
@@ -180,8 +181,8 @@ TEST(Serving, HalfPrecisionHalvesWhatIsSent) {
   std::uint64_t sent[2];
   for (const bool half : {false, true}) {
     ServerGroup servers(1);
-    const Job job{.mode = ServerMode::kAsync,
-                  .wire = half ? WireFormat::kFloat16 : WireFormat::kFloat32};
+    const Job job{.mode = server::ServerMode::kAsync,
+                  .wire = half ? server::WireFormat::kFloat16 : server::WireFormat::kFloat32};
     const auto values = work(options_for(servers, job, 0), 4, 0);
     EXPECT_EQ(values[3], -0.5F * 4 * 3);
     sent[half ? 1 : 0] = servers.ended(0).bytes_received;
@@ -192,7 +193,7 @@ TEST(Serving, HalfPrecisionHalvesWhatIsSent) {
 
 TEST(Serving, AServerThatIsKilledAndStartedAgainGoesOn) {
   ServerGroup servers(2, /*keeps_state=*/true);
-  const Job job{.workers = 2, .mode = ServerMode::kAsync};
+  const Job job{.workers = 2, .mode = server::ServerMode::kAsync};
   const auto interfere = [&](int step) {
     if (step % 20 != 10) return;
     servers.stop(0);
@@ -212,7 +213,7 @@ TEST(Serving, AServerThatIsKilledAndStartedAgainGoesOn) {
 // What a server says by itself, as of every snapshot, comes at any moment of a step.
 TEST(Serving, WhatComesBetweenStepsIsNotTakenForAnAnswer) {
   ServerGroup servers(2, /*keeps_state=*/true, std::chrono::milliseconds(1));
-  const Job job{.mode = ServerMode::kAsync};
+  const Job job{.mode = server::ServerMode::kAsync};
   const std::vector<float> last = work(options_for(servers, job, 0), 1000, 0);
   for (std::size_t i = 0; i < kElements; i += 97) {
     ASSERT_EQ(last[i], -0.5F * 1000 * static_cast<float>(i % 8)) << i;
@@ -239,7 +240,7 @@ struct Pair {
   }
 
   ServerGroup servers{2};
-  const Job job{.workers = 2, .sharding = Sharding::kWhole};
+  const Job job{.workers = 2, .sharding = server::Sharding::kWhole};
   std::atomic<bool> stop = false;
   ParameterClientOptions options = options_for(servers, job, 0);
   std::vector<float> parameters = std::vector<float>(kElements, 3);
@@ -253,12 +254,12 @@ TEST(Serving, WhoeverIsInterruptedInARoundTakesItsGradientBack) {
   pair.interrupt();
   EXPECT_FALSE(pair.client->take_back(soon()));
   EXPECT_EQ(pair.parameters, std::vector<float>(kElements, 3));
-  pair.client->leave(LeaveKind::kInterrupted, soon());
+  pair.client->leave(membership::LeaveKind::kInterrupted, soon());
   pair.other->begin_push();
   pair.other->finish_push();
   EXPECT_EQ(pair.other->wait(soon()).version, 1U);
   EXPECT_EQ(pair.others, std::vector<float>(kElements, 2.5F)) << "of its own gradient alone";
-  pair.other->leave(LeaveKind::kDone, soon());
+  pair.other->leave(membership::LeaveKind::kDone, soon());
 }
 
 TEST(Serving, ARoundThatOneServerHasMadeIsMadeByAll) {
@@ -274,16 +275,16 @@ TEST(Serving, ARoundThatOneServerHasMadeIsMadeByAll) {
   EXPECT_TRUE(pair.client->take_back(soon()));
   rest.get();
   pair.client->refresh(/*with_slots=*/false, soon());
-  for (const ModelProgress& each : pair.client->progress()) EXPECT_EQ(each.version, 1U);
+  for (const server::ModelProgress& each : pair.client->progress()) EXPECT_EQ(each.version, 1U);
   EXPECT_EQ(pair.parameters, std::vector<float>(kElements, 2.5F));
   EXPECT_EQ(pair.others, pair.parameters);
-  pair.client->leave(LeaveKind::kInterrupted, soon());
-  pair.other->leave(LeaveKind::kDone, soon());
+  pair.client->leave(membership::LeaveKind::kInterrupted, soon());
+  pair.other->leave(membership::LeaveKind::kDone, soon());
 }
 
 TEST(Serving, AClientMayEndWhileAServerGoes) {
   auto servers = std::make_unique<ServerGroup>(1);
-  ParameterClientOptions options = options_for(*servers, {.mode = ServerMode::kAsync}, 0);
+  ParameterClientOptions options = options_for(*servers, {.mode = server::ServerMode::kAsync}, 0);
   std::promise<void> noted;
   std::atomic<bool> first = true;
   options.note = [&](const std::string&) {
@@ -302,7 +303,7 @@ TEST(Serving, AClientMayEndWhileAServerGoes) {
 
 TEST(Serving, AServerThatIsStartedAgainWithoutItsStateIsRefused) {
   ServerGroup servers(1);
-  const Job job{.mode = ServerMode::kAsync};
+  const Job job{.mode = server::ServerMode::kAsync};
   const auto lose = [&](int step) {
     if (step != 2) return;
     servers.stop(0);
@@ -333,29 +334,29 @@ void begin_on_one_of_two(ServerGroup& servers, ParameterClient& other, const Job
 
 TEST(Serving, WhereSomeServersGoBackToTheCheckpointAllDo) {
   ServerGroup servers(2);
-  const Job job{.workers = 2, .mode = ServerMode::kAsync};
+  const Job job{.workers = 2, .mode = server::ServerMode::kAsync};
   std::vector<float> values(kElements);
   ParameterClient other(options_for(servers, job, 1), {values, values, {}});
   begin_on_one_of_two(servers, other, job);
   ParameterClientOptions options = options_for(servers, job, 0);
-  options.join = JoinKind::kCheckpoint;
+  options.join = membership::JoinKind::kCheckpoint;
   std::string said;
   options.note = [&](const std::string& text) { said += text; };
   std::vector<float> sevens(kElements, 7);
   ParameterClient resumed(options, {sevens, values, {}});
   EXPECT_EQ(resumed.start({.version = 3, .skipped = 0, .pushes = {3, 0}}, soon()), 3U);
-  for (const ModelProgress& each : resumed.progress()) {
+  for (const server::ModelProgress& each : resumed.progress()) {
     EXPECT_EQ(each.version, 3U);
     EXPECT_EQ(each.pushes, (std::vector<std::uint64_t>{3, 0}));
   }
   EXPECT_EQ(sevens, std::vector<float>(kElements, 7)) << "of one moment";
   EXPECT_THAT(said, HasSubstr("all go back to the checkpoint"));
-  resumed.leave(LeaveKind::kDone, soon());
+  resumed.leave(membership::LeaveKind::kDone, soon());
 }
 
 TEST(Serving, AWorkerWithoutACheckpointDoesNotMixTwoModels) {
   ServerGroup servers(2);
-  const Job job{.workers = 2, .mode = ServerMode::kAsync};
+  const Job job{.workers = 2, .mode = server::ServerMode::kAsync};
   std::vector<float> values(kElements);
   ParameterClient other(options_for(servers, job, 1), {values, values, {}});
   begin_on_one_of_two(servers, other, job);
@@ -372,7 +373,7 @@ TEST(Serving, AWorkerWithoutACheckpointDoesNotMixTwoModels) {
 TEST(Serving, WorkersWithOtherSettingsAreTurnedAway) {
   ServerGroup servers(1);
   std::vector<float> values(kElements);
-  const Job job{.workers = 2, .mode = ServerMode::kAsync};
+  const Job job{.workers = 2, .mode = server::ServerMode::kAsync};
   ParameterClient first(options_for(servers, job, 0), {values, values, {}});
   first.start({}, soon());
   Job other = job;
@@ -386,7 +387,7 @@ TEST(Serving, WorkersWithOtherSettingsAreTurnedAway) {
     EXPECT_THAT(error.what(), HasSubstr("worker 1"));
     EXPECT_THAT(error.what(), HasSubstr("lr"));
   }
-  first.leave(LeaveKind::kDone, soon());
+  first.leave(membership::LeaveKind::kDone, soon());
 }
 
 TEST(Serving, AMissingServerIsNamed) {
@@ -409,9 +410,9 @@ TEST(Serving, AStateFolderHasOneServer) {
   options.listener.address = servers.addresses().front();
   options.state_dir = std::filesystem::path(options.listener.address.path).parent_path() / "state0";
   options.listener.address.path += "-second";
-  options.listener.self = {servers.job, Role::kServer, 0};
+  options.listener.self = {servers.job, network::Role::kServer, 0};
   EXPECT_THROW(ServerProcess{options}, ConfigError);
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::serving

@@ -7,7 +7,7 @@
 
 #include "storage_fixture.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 using test::TemporaryFolder;
@@ -94,4 +94,4 @@ TEST(AppendFile, RefusesAFolder) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

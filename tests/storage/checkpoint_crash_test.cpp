@@ -12,7 +12,7 @@
 #include "storage/checkpoint_store.h"
 #include "storage_fixture.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -237,4 +237,4 @@ TEST(CheckpointCrash, AFullDiskLeavesTheEarlierCheckpoint) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

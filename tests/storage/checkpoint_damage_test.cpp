@@ -4,7 +4,7 @@
 #include "storage/checkpoint_store.h"
 #include "storage_fixture.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -115,4 +115,4 @@ TEST_F(CheckpointDamage, EveryFlippedBitOfThePointerIsNoticedAndDoesNoHarm) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

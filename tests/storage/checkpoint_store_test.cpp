@@ -7,7 +7,7 @@
 #include "storage/folder.h"
 #include "storage_fixture.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -229,4 +229,4 @@ TEST_F(CheckpointStoreTest, TakesStepsWithMoreDigitsThanTheNameHasPlacesFor) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -9,7 +9,7 @@
 #include "storage/dump_writer.h"
 #include "storage_fixture.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -178,4 +178,4 @@ TEST_F(DumpFolder, ThatCannotBeWrittenCostsDumpsNotTraining) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

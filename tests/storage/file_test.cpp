@@ -6,7 +6,7 @@
 #include "core/failpoint.h"
 #include "storage_fixture.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 using test::file_error;
@@ -75,4 +75,4 @@ TEST(File, HoldsOldOrNewContentAfterAFailureAtAnyStep) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -5,7 +5,7 @@
 #include "core/failpoint.h"
 #include "storage_fixture.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -91,4 +91,4 @@ TEST(Folder, IsDiscardedWhole) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

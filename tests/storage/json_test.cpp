@@ -6,7 +6,7 @@
 
 #include "storage_fixture.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 using nlohmann::json;
@@ -48,4 +48,4 @@ TEST(Json, ValuesThatWouldNotComeBackAreNotWritten) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

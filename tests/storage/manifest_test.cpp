@@ -5,7 +5,7 @@
 #include "storage/sha256.h"
 #include "storage_fixture.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 using test::file_error;
@@ -90,4 +90,4 @@ TEST(Manifest, DeepStateIsRefused) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -4,7 +4,7 @@
 #include "storage/safetensors.h"
 #include "storage_fixture.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 using test::file_error;
@@ -124,4 +124,4 @@ TEST(SafetensorsAttack, TheFileIsNamedInTheMessage) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -6,7 +6,7 @@
 
 #include "storage_fixture.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 using test::TemporaryFolder;
@@ -131,4 +131,4 @@ TEST(Safetensors, AnIndependentReaderAgrees) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -4,7 +4,7 @@
 
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 // FIPS 180-4 examples.
@@ -38,4 +38,4 @@ TEST(Sha256, HashesEachPieceInItsPlace) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

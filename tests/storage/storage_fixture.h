@@ -20,7 +20,7 @@
 #include "storage/file.h"
 #include "storage/folder.h"
 
-namespace cohort::test {
+namespace cohort::storage::test {
 
 class TemporaryFolder {
  public:
@@ -133,4 +133,4 @@ std::string file_error(Body body) {
   return "";
 }
 
-}  // namespace cohort::test
+}  // namespace cohort::storage::test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::storage {
 namespace {
 
 TEST(WorkerFolder, IsNamedAfterTheFirstOnesAndTheRank) {
@@ -31,4 +31,4 @@ TEST(ServerFolder, IsNamedAfterTheFirstWorkersAndReadBack) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::storage

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "swamp/swamp_spec.h"
 
-namespace cohort {
+namespace cohort::swamp {
 namespace {
 
 using testing::HasSubstr;
@@ -29,7 +29,7 @@ TEST(SwampMessages, ComeBackAsTheyWere) {
   EXPECT_THROW(decode_joined_swamp(Bytes(0)), PeerError);
   EXPECT_THROW(decode_joined_swamp(Bytes(2)), PeerError);
   EXPECT_THROW(decode_joined_swamp(Bytes(1 + 8 * 9)), PeerError);
-  FrameHeader header = verdict_header(verdict);
+  network::FrameHeader header = verdict_header(verdict);
   header.detail = kVerdictKinds;
   EXPECT_THROW(decode_verdict(header, Bytes(8)), PeerError);
 }
@@ -76,4 +76,4 @@ TEST(SwampSpec, ComesBackAsItWasAndNothingElseIsOne) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -12,7 +12,7 @@
 #include "swamp/candidate.h"
 #include "swamp/registry.h"
 
-namespace cohort {
+namespace cohort::swamp {
 namespace {
 
 using testing::ElementsAre;
@@ -411,4 +411,4 @@ TEST(PolicyRegistry, AnUnknownNameListsTheKnown) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -14,23 +14,23 @@
 #include "swamp/best_model_client.h"
 #include "swamp/best_model_server.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 class Pond final : public SwampServerPorts {
  public:
   struct Parcel {
-    FrameHeader header;
+    network::FrameHeader header;
     Bytes payload;
   };
 
   struct Worker final : SwampClientPorts {
-    void send(const FrameHeader& header, std::span<const std::byte> payload,
+    void send(const network::FrameHeader& header, std::span<const std::byte> payload,
               const ModelValues&) override {
       out.push_back({header, {payload.begin(), payload.end()}});
     }
     Rank rank = 0;
     std::unique_ptr<BestModelClient> client;
-    std::optional<ConnectionId> connection;
+    std::optional<membership::ConnectionId> connection;
     std::deque<Parcel> out;
     std::deque<Parcel> in;
     std::string closed;  // why the server has closed its connection
@@ -88,7 +88,7 @@ class Pond final : public SwampServerPorts {
   // Both sides notice; what was on its way is gone.
   void drop(Worker& worker) {
     if (!worker.connection) return;
-    const ConnectionId connection = *worker.connection;
+    const membership::ConnectionId connection = *worker.connection;
     worker.connection.reset();
     worker.in.clear();
     worker.out.clear();
@@ -174,15 +174,15 @@ class Pond final : public SwampServerPorts {
   }
 
   // SwampServerPorts
-  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
-            const ModelValues&) override {
+  void send(membership::ConnectionId to, const network::FrameHeader& header,
+            std::span<const std::byte> payload, const ModelValues&) override {
     for (auto& worker : workers) {
       if (worker->connection == to) {
         worker->in.push_back({header, {payload.begin(), payload.end()}});
       }
     }
   }
-  void close(ConnectionId connection, const std::string& reason) override {
+  void close(membership::ConnectionId connection, const std::string& reason) override {
     for (auto& worker : workers) {
       if (worker->connection != connection) continue;
       worker->closed = reason;
@@ -204,7 +204,7 @@ class Pond final : public SwampServerPorts {
   Deadline now = Deadline{} + std::chrono::hours(1);
   std::unique_ptr<BestModelServer> server;
   std::vector<std::unique_ptr<Worker>> workers;
-  ConnectionId last_connection = 0;
+  membership::ConnectionId last_connection = 0;
   std::optional<Examined> examining;
   std::optional<SwampSnapshot> writing;
   std::optional<SwampSnapshot> disk;
@@ -213,4 +213,4 @@ class Pond final : public SwampServerPorts {
   std::vector<std::string> lines;
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -6,7 +6,7 @@
 
 #include "swamp/pond.h"
 
-namespace cohort {
+namespace cohort::swamp {
 namespace {
 
 using std::chrono::milliseconds;
@@ -15,10 +15,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 template <class Type>
-FrameHeader frame(const Pond::Worker&, Type type, std::uint64_t incarnation,
-                  std::uint64_t sequence = 0, std::uint64_t place = 0, std::uint32_t detail = 0) {
-  FrameHeader header;
-  header.type = static_cast<FrameType>(type);
+network::FrameHeader frame(const Pond::Worker&, Type type, std::uint64_t incarnation,
+                           std::uint64_t sequence = 0, std::uint64_t place = 0,
+                           std::uint32_t detail = 0) {
+  network::FrameHeader header;
+  header.type = static_cast<network::FrameType>(type);
   header.incarnation = incarnation;
   header.sequence = sequence;
   header.place = place;
@@ -398,8 +399,8 @@ TEST(Swamp, LiesEndTheConnectionAndNothingElse) {
   }();
   const Bytes four(4 * sizeof(float));
   const Bytes claim = encode(OfferBody{.claim = 1, .open = {}});
-  const auto lie = [&](const FrameHeader& header, const Bytes& payload) {
-    FrameHeader sent = header;
+  const auto lie = [&](const network::FrameHeader& header, const Bytes& payload) {
+    network::FrameHeader sent = header;
     sent.length = static_cast<std::uint32_t>(payload.size());
     EXPECT_THROW(pond.server->on_frame(*pond.at(0).connection, sent, payload, pond.now), PeerError)
         << header.type << " " << header.sequence;
@@ -408,8 +409,8 @@ TEST(Swamp, LiesEndTheConnectionAndNothingElse) {
                       std::uint32_t detail = 0) {
     return frame(pond.at(0), type, incarnation, sequence, place, detail);
   };
-  lie(of(MemberFrame::kJoin), {});
-  lie(of(MemberFrame::kJoined), {});
+  lie(of(membership::MemberFrame::kJoin), {});
+  lie(of(membership::MemberFrame::kJoined), {});
   lie(of(static_cast<SwampFrame>(32)), {});
   lie(of(SwampFrame::kPull, 9, 0, 3), {});
   lie(of(SwampFrame::kOfferValues, 2), four);
@@ -427,9 +428,9 @@ TEST(Swamp, LiesEndTheConnectionAndNothingElse) {
   lie(of(SwampFrame::kOfferValues, 2), Bytes(3));
   lie(of(SwampFrame::kOfferValues, 2), {});
   lie(of(SwampFrame::kPull, 9), {});
-  lie(of(MemberFrame::kLeave), {});
+  lie(of(membership::MemberFrame::kLeave), {});
   // The worker and its offer are as they were.
-  FrameHeader rest = of(SwampFrame::kOfferValues, 2);
+  network::FrameHeader rest = of(SwampFrame::kOfferValues, 2);
   rest.length = 16;
   pond.server->on_frame(*pond.at(0).connection, rest, four, pond.now);
   ASSERT_TRUE(pond.examining);
@@ -444,9 +445,10 @@ TEST(Swamp, AFrameBeforeJoiningEndsTheConnection) {
   pond.server->on_connected(77, 0, pond.now);
   EXPECT_THROW(pond.server->on_frame(77, frame(pond.at(0), SwampFrame::kPull, 0), {}, pond.now),
                PeerError);
-  EXPECT_THROW(pond.server->on_frame(77, frame(pond.at(0), MemberFrame::kJoin, 0), {}, pond.now),
-               PeerError);
+  EXPECT_THROW(
+      pond.server->on_frame(77, frame(pond.at(0), membership::MemberFrame::kJoin, 0), {}, pond.now),
+      PeerError);
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::swamp

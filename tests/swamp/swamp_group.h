@@ -16,7 +16,7 @@
 #include "swamp/swamp_client.h"
 #include "swamp/swamp_server.h"
 
-namespace cohort {
+namespace cohort::swamp {
 
 // The loss of sample i is the model's first value plus i / 16.
 class FirstValueExaminer final : public Examiner {
@@ -43,7 +43,7 @@ class SwampGroup {
     std::string pattern = std::filesystem::temp_directory_path() / "cohort-swamp-XXXXXX";
     folder_ = ::mkdtemp(pattern.data());
     options.listener.address.path = (folder_ / "s").string();
-    options.listener.self = {job, Role::kServer, 0};
+    options.listener.self = {job, network::Role::kServer, 0};
     if (keeps_state) options.state_dir = folder_ / "state";
     options.make_examiner = [this](const SwampSpec&) {
       return std::make_unique<FirstValueExaminer>(before);
@@ -110,14 +110,14 @@ class SwampGroup {
     return accepted_;
   }
 
-  JobId job = job_id_of("a swamp");
+  network::JobId job = network::job_id_of("a swamp");
   SwampServerOptions options;
   std::function<void(float)> before;  // an examination of a model with this first value
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
   std::filesystem::path folder_;
-  Address address_;
+  network::Address address_;
   std::atomic<bool> stop_ = false;
   SwampReport report_;
   std::exception_ptr failure_;
@@ -128,4 +128,4 @@ class SwampGroup {
   std::thread thread_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::swamp

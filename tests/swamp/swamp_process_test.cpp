@@ -11,7 +11,7 @@
 #include "network/credentials.h"
 #include "swamp/swamp_group.h"
 
-namespace cohort {
+namespace cohort::swamp {
 namespace {
 
 using testing::ElementsAre;
@@ -223,10 +223,10 @@ TEST(SwampServer, LosesNoAcceptedModelHoweverOftenItIsKilled) {
 TEST(SwampServer, SpeaksTlsWhereThereIsAToken) {
   SwampGroup group;
   group.options.listener.address = {.host = "127.0.0.1", .port = 0, .path = {}};
-  group.options.listener.credentials.token = make_token();
+  group.options.listener.credentials.token = network::make_token();
   group.start();
   SwampClientOptions stranger = group.client(0, spec_of(1));
-  stranger.credentials.token = make_token();
+  stranger.credentials.token = network::make_token();
   {
     SwampClient client(stranger);
     std::vector<float> values = model_of(1);
@@ -393,4 +393,4 @@ TEST(SwampServer, AFolderBelongsToOneServer) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::swamp

@@ -11,7 +11,7 @@
 #include "topology/mixing.h"
 #include "topology/ring.h"
 
-namespace cohort {
+namespace cohort::topology {
 namespace {
 
 using testing::ElementsAre;
@@ -94,4 +94,4 @@ TEST(EdgeList, SurvivesAnyBytes) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::topology

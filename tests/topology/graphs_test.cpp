@@ -21,7 +21,7 @@
 #include "topology/star.h"
 #include "topology/torus.h"
 
-namespace cohort {
+namespace cohort::topology {
 namespace {
 
 using testing::ElementsAre;
@@ -192,4 +192,4 @@ TEST(Sizes, KnowTheirNumbers) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::topology

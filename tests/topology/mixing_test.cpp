@@ -13,7 +13,7 @@
 #include "topology/registry.h"
 #include "topology/ring.h"
 
-namespace cohort {
+namespace cohort::topology {
 namespace {
 
 TopologyOptions options_of(int size) { return {.size = size, .seed = 0, .degree = 0, .file = ""}; }
@@ -199,4 +199,4 @@ TEST(SpectralGap, IsZeroForRanksThatNeverMixAndForAnEndlessSwap) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -6,7 +6,7 @@
 #include "topology/registry.h"
 #include "topology/social.h"
 
-namespace cohort {
+namespace cohort::topology {
 namespace {
 
 TEST(TopologySummary, OfTheSocialNetworkIsThePublishedOne) {
@@ -37,4 +37,4 @@ TEST(TopologySummary, LeavesOutTheSpectrumOfVeryManyRanks) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::topology

@@ -13,7 +13,7 @@
 #include "topology/mixing.h"
 #include "topology/registry.h"
 
-namespace cohort {
+namespace cohort::topology {
 namespace {
 
 constexpr int kLargest = 40;
@@ -230,4 +230,4 @@ INSTANTIATE_TEST_SUITE_P(Registry, TopologyConformance, testing::ValuesIn(topolo
                          });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::topology

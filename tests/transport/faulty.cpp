@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 FaultPlan validated(FaultPlan plan) {
@@ -63,4 +63,4 @@ void FaultyTransport::close() {
   closed_changed_.notify_all();
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -16,7 +16,7 @@
 #include "core/random.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 struct FaultPlan {
   Seed seed = 0;
@@ -54,4 +54,4 @@ class FaultyTransport final : public Transport {
   bool closed_ = false;
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -8,7 +8,7 @@
 #include "transport/in_process.h"
 #include "transport/rank_threads.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 using namespace std::chrono_literals;
@@ -57,7 +57,7 @@ TEST(FaultyTransport, DelaysButNotPastTheDeadline) {
   FaultyTransport slow(std::move(group[1]), {.delay_probability = 1, .delay = 1h});
   start = Clock::now();
   slow.send(0, 1, {}, deadline_in(20ms));
-  EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(5.0));
+  EXPECT_LT(seconds_between(start, Clock::now()), patiently(5.0));
 }
 
 TEST(FaultyTransport, StopsDelayingWhenClosed) {
@@ -89,4 +89,4 @@ TEST(FaultyTransport, RefusesImpossiblePlans) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -5,7 +5,7 @@
 #include "transport/in_process.h"
 #include "transport/rank_threads.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 std::vector<std::unique_ptr<MeteredTransport>> make_metered(int size) {
@@ -64,4 +64,4 @@ TEST(MeteredTransport, CountsExactlyWhenSeveralThreadsSend) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::transport

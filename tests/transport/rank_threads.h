@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/types.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 // Long enough that it never ends a healthy test, even under a sanitizer on a busy machine.
 inline Deadline far() { return deadline_in(std::chrono::seconds(60)); }
@@ -41,4 +41,4 @@ inline std::vector<std::string> run_ranks(int size, const std::function<void(Ran
   return peer_errors;
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -11,7 +11,7 @@
 #include "transport/in_process.h"
 #include "transport/rank_threads.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 using testing::AllOf;
@@ -121,4 +121,4 @@ TEST_F(NonsenseBetweenProcesses, MayBeTooShort) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::transport

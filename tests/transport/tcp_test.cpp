@@ -10,7 +10,7 @@
 #include "network/link_pair.h"
 #include "network/raw_peer.h"
 
-namespace cohort::test {
+namespace cohort::transport::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -18,15 +18,16 @@ using namespace std::chrono_literals;
 // A member of the job that does not keep to the protocol of a lane.
 TEST(Tcp, OutlivesAMessageToALaneThatIsNotOpen) {
   TcpNodeOptions options;
-  options.job = job_id_of("test");
+  options.job = network::job_id_of("test");
   options.size = 2;
   TcpNode node(options);
   for (const std::size_t length : {0, 100}) {
-    RawPeer peer(node.address().port);
-    peer.write(hello_bytes(worker(1), worker(0)));
+    network::test::RawPeer peer(node.address().port);
+    peer.write(network::test::hello_bytes(network::test::worker(1), network::test::worker(0)));
     const Deadline soon = deadline_in(5s);
     while (peer.received().empty() && Clock::now() < soon) std::this_thread::sleep_for(1ms);
-    peer.write(frame_bytes({.type = kFirstFreeType, .job = options.job}, Bytes(length)));
+    peer.write(network::test::frame_bytes({.type = network::kFirstFreeType, .job = options.job},
+                                          Bytes(length)));
     while (!peer.closed() && Clock::now() < soon) std::this_thread::sleep_for(1ms);
     EXPECT_TRUE(peer.closed()) << length;
   }
@@ -37,7 +38,7 @@ class TcpLaneTest : public ::testing::Test {
  protected:
   void SetUp() override {
     TcpNodeOptions options;
-    options.job = job_id_of("test");
+    options.job = network::job_id_of("test");
     options.size = 3;
     for (options.rank = 0; options.rank < 3; ++options.rank) {
       nodes_.push_back(std::make_unique<TcpNode>(options));
@@ -96,13 +97,13 @@ TEST_F(TcpLaneTest, WaitsForWhoWentAwayBeforeItWasWelcomed) {
   connect(0);
   std::this_thread::sleep_for(200ms);  // so that there is a lane
   {
-    RawPeer impatient(nodes_[0]->address().port);
+    network::test::RawPeer impatient(nodes_[0]->address().port);
     const Deadline soon = deadline_in(5s);
-    impatient.write(encode_greeting(kHello, {.self = worker(1),
-                                             .peer = worker(0),
-                                             .silence = 3s,
-                                             .lane = 3,
-                                             .note = lane_.agreement + "\n"}));
+    impatient.write(network::encode_greeting(network::kHello, {.self = network::test::worker(1),
+                                                               .peer = network::test::worker(0),
+                                                               .silence = 3s,
+                                                               .lane = 3,
+                                                               .note = lane_.agreement + "\n"}));
     while (impatient.received().empty() && Clock::now() < soon) std::this_thread::sleep_for(1ms);
   }
   std::this_thread::sleep_for(50ms);
@@ -115,4 +116,4 @@ TEST_F(TcpLaneTest, WaitsForWhoWentAwayBeforeItWasWelcomed) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::transport::test

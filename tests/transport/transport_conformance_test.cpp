@@ -15,7 +15,7 @@
 #include "transport/registry.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 using namespace std::chrono_literals;
@@ -165,7 +165,7 @@ TEST_P(TransportConformance, UnblocksEveryWaiterOfAClosedPeerAndNamesIt) {
       group[rank]->receive(2, 1, far());
     }
   });
-  EXPECT_LT(seconds_between(start, Clock::now()), test::patiently(10.0));
+  EXPECT_LT(seconds_between(start, Clock::now()), patiently(10.0));
   for (const Rank rank : {0, 1, 3}) EXPECT_THAT(errors[rank], HasSubstr("rank 2"));
   EXPECT_EQ(group[0]->gone(2), "has closed");
   EXPECT_EQ(group[0]->gone(1), "");
@@ -257,4 +257,4 @@ TEST(TransportRegistry, RefusesAnEmptyGroupAndAnUnknownName) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::transport

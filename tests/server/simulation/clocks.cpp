@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 void Clocks::joined_anew(Rank rank, int process) {
   Seat& seat = at(rank);
@@ -89,4 +89,4 @@ std::optional<std::uint64_t> Clocks::lead(Rank rank) const {
   return most;
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

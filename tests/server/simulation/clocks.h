@@ -8,7 +8,7 @@
 #include "core/types.h"
 #include "simulation/marks.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 class Clocks {
  public:
@@ -70,4 +70,4 @@ class Clocks {
   std::array<Seat, kMaxWorkers> seats_ = {};
 };
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

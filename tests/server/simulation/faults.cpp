@@ -4,7 +4,7 @@
 
 #include "simulation/world.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 void World::plan(Fault kind) {
   const Time every = swarm_.every[kind];
@@ -281,4 +281,4 @@ void World::wake_server() {
   }
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -4,22 +4,22 @@
 
 #include "server/messages.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 namespace {
 
-const char* name_of(FrameType type) {
-  switch (static_cast<MemberFrame>(type)) {
-    case MemberFrame::kJoin:
+const char* name_of(network::FrameType type) {
+  switch (static_cast<membership::MemberFrame>(type)) {
+    case membership::MemberFrame::kJoin:
       return "join";
-    case MemberFrame::kLeave:
+    case membership::MemberFrame::kLeave:
       return "leave";
-    case MemberFrame::kJoined:
+    case membership::MemberFrame::kJoined:
       return "joined";
-    case MemberFrame::kRefused:
+    case membership::MemberFrame::kRefused:
       return "refused";
-    case MemberFrame::kFenced:
+    case membership::MemberFrame::kFenced:
       return "fenced";
-    case MemberFrame::kGoodbye:
+    case membership::MemberFrame::kGoodbye:
       return "goodbye";
   }
   switch (static_cast<ServerFrame>(type)) {
@@ -57,7 +57,8 @@ const char* name_of(FrameType type) {
 
 }  // namespace
 
-std::string frame_text(const FrameHeader& header, std::span<const std::byte> payload, int workers) {
+std::string frame_text(const network::FrameHeader& header, std::span<const std::byte> payload,
+                       int workers) {
   std::ostringstream out;
   out << name_of(header.type) << " incarnation=" << header.incarnation
       << " sequence=" << header.sequence << " place=" << header.place << " detail=" << header.detail
@@ -68,13 +69,13 @@ std::string frame_text(const FrameHeader& header, std::span<const std::byte> pay
     out << " workers=";
     for (const Rank rank : decode_workers(payload, workers)) out << rank;
   }
-  if (header.type == static_cast<FrameType>(MemberFrame::kJoined)) {
-    const JoinedBody body = decode_joined(joined_rest(payload));
-    out << " [lineage " << joined_lineage(payload) % 10000 << ", applied " << body.applied
-        << ", durable " << body.durable << ", version " << body.version << ", progress "
-        << body.progress << (body.initialized ? ", initialized" : "") << "]";
+  if (header.type == static_cast<network::FrameType>(membership::MemberFrame::kJoined)) {
+    const JoinedBody body = decode_joined(membership::joined_rest(payload));
+    out << " [lineage " << membership::joined_lineage(payload) % 10000 << ", applied "
+        << body.applied << ", durable " << body.durable << ", version " << body.version
+        << ", progress " << body.progress << (body.initialized ? ", initialized" : "") << "]";
   }
   return out.str();
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -7,8 +7,9 @@
 
 #include "network/frame.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
-std::string frame_text(const FrameHeader& header, std::span<const std::byte> payload, int workers);
+std::string frame_text(const network::FrameHeader& header, std::span<const std::byte> payload,
+                       int workers);
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 inline std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

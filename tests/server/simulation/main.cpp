@@ -26,7 +26,7 @@
 #include "planted_bugs.h"
 #include "simulation/world.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 namespace {
 
 struct Totals {
@@ -273,10 +273,10 @@ int run(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation
 
 int main(int argc, char** argv) {
-  std::signal(SIGABRT, cohort::simulation::tell_seed);
-  std::signal(SIGSEGV, cohort::simulation::tell_seed);
-  return cohort::simulation::run({argv + 1, argv + argc});
+  std::signal(SIGABRT, cohort::server::simulation::tell_seed);
+  std::signal(SIGSEGV, cohort::server::simulation::tell_seed);
+  return cohort::server::simulation::run({argv + 1, argv + argc});
 }

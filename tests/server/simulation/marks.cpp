@@ -6,7 +6,7 @@
 
 #include "core/random.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 std::vector<float> initial_values(int workers) {
   std::vector<float> values(static_cast<std::size_t>(model_size(workers)), 0.0F);
@@ -70,4 +70,4 @@ Checkpoint checkpoint_of(int workers, std::uint64_t version, std::span<const flo
   return checkpoint;
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

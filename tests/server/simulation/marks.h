@@ -13,7 +13,7 @@
 
 #include "core/types.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 inline constexpr int kMaxWorkers = 4;
 inline constexpr int kMaxPushes = 20;  // of a worker, all its processes together
@@ -49,4 +49,4 @@ Checkpoint checkpoint_of(int workers, std::uint64_t version, std::span<const flo
 // False when the elements are no sums of digits.
 bool read_digits(int workers, std::span<const float> parameters, Digits& digits);
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -5,7 +5,7 @@
 #include "simulation/frame_text.h"
 #include "simulation/world.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 Time World::delay() { return around(swarm_.delay); }
 
@@ -42,7 +42,7 @@ void World::connect(WorkerProcess& process) {
   process.connected();
 }
 
-void World::worker_sends(WorkerProcess& process, const FrameHeader& header,
+void World::worker_sends(WorkerProcess& process, const network::FrameHeader& header,
                          std::span<const std::byte> payload) {
   if (process.connection == 0) {
     throw Violation(Breach::kOther, "a client sends without a connection");
@@ -55,21 +55,21 @@ void World::worker_sends(WorkerProcess& process, const FrameHeader& header,
   send(wire(process.connection), kServerEnd, std::move(parcel));
 }
 
-void World::server_sends(ConnectionId to, const FrameHeader& header,
-                         std::span<const std::byte> payload, Kept kept) {
+void World::server_sends(membership::ConnectionId to, const network::FrameHeader& header,
+                         std::span<const std::byte> payload, network::Kept kept) {
   Wire& through = wire(to);
   if (!through.open[kServerEnd]) {
     throw Violation(Breach::kOther, "the server sends to a connection that is no more");
   }
   oracle_.model_seen(server_.machine().version(), server_.machine().parameters(), now_);
   oracle_.server_sent(through.process, header, payload, now_);
-  if (header.type == static_cast<FrameType>(MemberFrame::kJoined)) {
+  if (header.type == static_cast<network::FrameType>(membership::MemberFrame::kJoined)) {
     processes_[static_cast<std::size_t>(through.process)]->joined_by = to;
   }
   Parcel parcel;
   parcel.header = header;
   parcel.header.length = static_cast<std::uint32_t>(payload.size());
-  if (kept == Kept::kLent) {
+  if (kept == network::Kept::kLent) {
     parcel.lent = payload;
   } else {
     parcel.payload.assign(payload.begin(), payload.end());
@@ -77,7 +77,7 @@ void World::server_sends(ConnectionId to, const FrameHeader& header,
   send(through, kWorkerEnd, std::move(parcel));
 }
 
-bool World::has_room(ConnectionId to) {
+bool World::has_room(membership::ConnectionId to) {
   if (!chance(swarm_.congested)) return true;
   queue_.add(now_ + draw(5 * kMillisecond), EventKind::kRoom, static_cast<std::uint32_t>(to));
   return false;
@@ -93,7 +93,7 @@ void World::give_room(Wire& wire) {
   on_server([&] { server_.machine().on_room(wire.id, moment(now_)); });
 }
 
-void World::server_closes(ConnectionId connection, const std::string& reason) {
+void World::server_closes(membership::ConnectionId connection, const std::string& reason) {
   Wire& closed = wire(connection);
   if (tracing()) say("server closes connection " + std::to_string(connection) + ": " + reason);
   if (!closed.open[kServerEnd]) return;
@@ -137,7 +137,7 @@ void World::take_front(Wire& wire, End to) {
     return end_lost(wire, to, "closed");
   }
   auto& process = *processes_[static_cast<std::size_t>(wire.process)];
-  const FrameHeader header = channel.front().header;
+  const network::FrameHeader header = channel.front().header;
   wire.heard[to] = now_;
   try {
     if (!channel.reading && header.length > 0) {
@@ -185,7 +185,8 @@ void World::take_front(Wire& wire, End to) {
 
 // What comes late by an older connection says nothing of a worker whose newer one seems to be open.
 void World::server_hears(Wire& from) {
-  const ConnectionId joined = processes_[static_cast<std::size_t>(from.process)]->joined_by;
+  const membership::ConnectionId joined =
+      processes_[static_cast<std::size_t>(from.process)]->joined_by;
   const bool counts = from.id >= joined || !wire(joined).open[kServerEnd];
   if (counts) oracle_.server_heard(from.process, now_);
 }
@@ -260,4 +261,4 @@ void World::heartbeat(Wire& wire) {
   }
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

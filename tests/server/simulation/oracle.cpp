@@ -6,7 +6,7 @@
 
 #include "simulation/index.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 namespace {
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
@@ -484,4 +484,4 @@ std::uint64_t Oracle::applied() const {
   return count;
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -19,7 +19,7 @@
 #include "simulation/marks.h"
 #include "simulation/swarm.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 enum class Breach { kLost, kTwice, kGap, kStuck, kFence, kDiverged, kTorn, kOther };
 const char* to_text(Breach breach);
@@ -44,10 +44,11 @@ class Oracle {
   // The model is at rest: before a change, and after every call.
   void model_seen(std::uint64_t version, std::span<const float> parameters, Time now);
   void call_ended(Time now);  // what was promised during the call must be true now
-  void server_sent(int process, const FrameHeader& header, std::span<const std::byte> payload,
-                   Time now);
+  void server_sent(int process, const network::FrameHeader& header,
+                   std::span<const std::byte> payload, Time now);
   void server_heard(int process, Time now);
-  void server_got(int process, const FrameHeader& header, std::span<const std::byte> payload);
+  void server_got(int process, const network::FrameHeader& header,
+                  std::span<const std::byte> payload);
   void server_evicted(Rank rank, Time now);
   // All workers have come with a checkpoint: there is no model until worker 0 brings it.
   void job_forgotten(Time now);
@@ -62,7 +63,8 @@ class Oracle {
   void process_died(int process);
   // Stopped, cut off: it may be late through no fault of ours.
   void process_hindered(int process, Time until);
-  void worker_sent(int process, const FrameHeader& header, std::span<const std::byte> payload);
+  void worker_sent(int process, const network::FrameHeader& header,
+                   std::span<const std::byte> payload);
   void push_begun(int process, int push, bool poisoned);
   void push_ended(int process, int push, const PushOutcome& outcome);
   void values_pulled(int process, int boot, std::uint64_t version, std::span<const float> values);
@@ -174,4 +176,4 @@ class Oracle {
   std::uint64_t excused_ = 0;
 };
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -6,7 +6,7 @@
 #include "simulation/index.h"
 #include "simulation/oracle.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 Oracle::Push* Oracle::find(Rank rank, std::uint64_t incarnation, std::uint64_t sequence) {
   for (Push& push : pushes_[at(rank)]) {
     if (push.incarnation == incarnation && push.sequence == sequence) return &push;
@@ -34,18 +34,19 @@ void Oracle::call_ended(Time) {
   promises_.clear();
 }
 
-void Oracle::server_sent(int process, const FrameHeader& header, std::span<const std::byte> payload,
-                         Time now) {
+void Oracle::server_sent(int process, const network::FrameHeader& header,
+                         std::span<const std::byte> payload, Time now) {
   Process& to = processes_[at(process)];
   const auto type = static_cast<ServerFrame>(header.type);
   if (type == ServerFrame::kAck || type == ServerFrame::kDropped ||
       type == ServerFrame::kRejected) {
     clocks_.answered(to.rank, header.sequence);
   }
-  if (header.type == static_cast<FrameType>(MemberFrame::kJoined)) {
-    return on_joined(process, header.incarnation, decode_joined(joined_rest(payload)), now);
+  if (header.type == static_cast<network::FrameType>(membership::MemberFrame::kJoined)) {
+    return on_joined(process, header.incarnation, decode_joined(membership::joined_rest(payload)),
+                     now);
   }
-  if (header.type == static_cast<FrameType>(MemberFrame::kFenced)) {
+  if (header.type == static_cast<network::FrameType>(membership::MemberFrame::kFenced)) {
     return on_fenced(to, header.incarnation, now);
   }
   switch (type) {
@@ -152,22 +153,23 @@ void Oracle::server_heard(int process, Time now) {
   from.heard = now;
 }
 
-void Oracle::server_got(int process, const FrameHeader& header,
+void Oracle::server_got(int process, const network::FrameHeader& header,
                         std::span<const std::byte> payload) {
   Process& from = processes_[at(process)];
-  if (header.type == static_cast<FrameType>(MemberFrame::kJoin) && header.incarnation == 0) {
+  if (header.type == static_cast<network::FrameType>(membership::MemberFrame::kJoin) &&
+      header.incarnation == 0) {
     clocks_.asks_to_join(from.rank, process);
   }
   if (header.incarnation != issued_in_boot_[at(from.rank)]) return;
-  if (header.type == static_cast<FrameType>(ServerFrame::kPull)) {
+  if (header.type == static_cast<network::FrameType>(ServerFrame::kPull)) {
     header.detail == kPullWhenAlone ? clocks_.looks(from.rank) : clocks_.asks_for_values(from.rank);
   }
-  if (header.type == static_cast<FrameType>(ServerFrame::kPush)) clocks_.pushes(from.rank);
-  if (header.type == static_cast<FrameType>(MemberFrame::kLeave)) {
+  if (header.type == static_cast<network::FrameType>(ServerFrame::kPush)) clocks_.pushes(from.rank);
+  if (header.type == static_cast<network::FrameType>(membership::MemberFrame::kLeave)) {
     from.left = true;
     clocks_.left(from.rank);
   }
-  if (header.type == static_cast<FrameType>(ServerFrame::kCommitted) &&
+  if (header.type == static_cast<network::FrameType>(ServerFrame::kCommitted) &&
       decode_workers(payload, swarm_.workers).empty()) {
     clocks_.answered(from.rank, header.sequence);
   }
@@ -220,15 +222,15 @@ void Oracle::check_abandoned(Time now) const {
   }
 }
 
-void Oracle::worker_sent(int process, const FrameHeader& header,
+void Oracle::worker_sent(int process, const network::FrameHeader& header,
                          std::span<const std::byte> payload) {
   Process& from = processes_[at(process)];
-  if (header.type == static_cast<FrameType>(MemberFrame::kJoin)) {
+  if (header.type == static_cast<network::FrameType>(membership::MemberFrame::kJoin)) {
     from.asked_with = header.incarnation;
-    const JoinRequest request = decode_join(payload);
-    from.resumed = request.lineage == 0 && request.kind != JoinKind::kAnew;
+    const membership::JoinRequest request = membership::decode_join(payload);
+    from.resumed = request.lineage == 0 && request.kind != membership::JoinKind::kAnew;
   }
-  if (header.type != static_cast<FrameType>(ServerFrame::kPush)) return;
+  if (header.type != static_cast<network::FrameType>(ServerFrame::kPush)) return;
   std::vector<float> piece(payload.size() / sizeof(float));
   std::memcpy(piece.data(), payload.data(), piece.size() * sizeof(float));
   const int number = push_in(from.rank, static_cast<std::int64_t>(header.place), piece);
@@ -239,4 +241,4 @@ void Oracle::worker_sent(int process, const FrameHeader& header,
   push.sequence = header.sequence;
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

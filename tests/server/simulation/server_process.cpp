@@ -3,7 +3,7 @@
 #include "core/random.h"
 #include "simulation/world.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 void ServerProcess::start() {
   ++boot_;
@@ -52,16 +52,16 @@ void ServerProcess::persisted(int boot, std::uint64_t id) {
   }
 }
 
-void ServerProcess::send(ConnectionId to, const FrameHeader& header,
-                         std::span<const std::byte> payload, Kept kept) {
+void ServerProcess::send(membership::ConnectionId to, const network::FrameHeader& header,
+                         std::span<const std::byte> payload, network::Kept kept) {
   world_.server_sends(to, header, payload, kept);
 }
 
-std::size_t ServerProcess::piece_bytes(ConnectionId) const {
+std::size_t ServerProcess::piece_bytes(membership::ConnectionId) const {
   return world_.swarm().piece * sizeof(float);
 }
 
-bool ServerProcess::has_room(ConnectionId to) { return world_.has_room(to); }
+bool ServerProcess::has_room(membership::ConnectionId to) { return world_.has_room(to); }
 
 void ServerProcess::model_changes(std::span<const std::byte> memory) {
   world_.model_changes(memory);
@@ -69,7 +69,7 @@ void ServerProcess::model_changes(std::span<const std::byte> memory) {
 
 void ServerProcess::version_changes() { world_.server_updates(); }
 
-void ServerProcess::close(ConnectionId connection, const std::string& reason) {
+void ServerProcess::close(membership::ConnectionId connection, const std::string& reason) {
   world_.server_closes(connection, reason);
 }
 
@@ -81,4 +81,4 @@ void ServerProcess::persist(ServerSnapshot snapshot) {
   world_.snapshot_begun(boot_, id);
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -10,7 +10,7 @@
 #include "server/parameter_server.h"
 #include "simulation/virtual_time.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 class World;
 
@@ -28,13 +28,13 @@ class ServerProcess final : public ServerPorts {
   // A write that `boot` asked for has ended.
   void persisted(int boot, std::uint64_t id);
 
-  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
-            Kept kept) override;
-  std::size_t piece_bytes(ConnectionId) const override;
-  bool has_room(ConnectionId to) override;
+  void send(membership::ConnectionId to, const network::FrameHeader& header,
+            std::span<const std::byte> payload, network::Kept kept) override;
+  std::size_t piece_bytes(membership::ConnectionId) const override;
+  bool has_room(membership::ConnectionId to) override;
   void model_changes(std::span<const std::byte> memory) override;
   void version_changes() override;
-  void close(ConnectionId connection, const std::string& reason) override;
+  void close(membership::ConnectionId connection, const std::string& reason) override;
   void persist(ServerSnapshot snapshot) override;
 
   bool paused = false;
@@ -49,4 +49,4 @@ class ServerProcess final : public ServerPorts {
   std::optional<ServerSnapshot> durable_;
 };
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -4,7 +4,7 @@
 
 #include "core/random.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 namespace {
 
 Time between(RandomStream& random, Time low, Time high) {
@@ -135,4 +135,4 @@ std::string Swarm::text() const {
   return out.str();
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -9,7 +9,7 @@
 #include "server/job_spec.h"
 #include "simulation/virtual_time.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 enum Fault : std::uint32_t {
   kBreak,        // a connection ends; what was on its way arrives in part, late, or not at all
@@ -66,4 +66,4 @@ struct Swarm {
 
 Swarm draw_swarm(Seed seed);
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 using Time = std::int64_t;  // nanoseconds since the schedule began
 
@@ -67,4 +67,4 @@ class EventQueue {
   std::uint64_t order_ = 0;
 };
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -11,13 +11,13 @@
 #include "network/overlap.h"
 #include "simulation/virtual_time.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 enum End : std::uint32_t { kServerEnd = 0, kWorkerEnd = 1 };
 inline End other(End end) { return end == kServerEnd ? kWorkerEnd : kServerEnd; }
 
 struct Parcel {
-  FrameHeader header = {};
+  network::FrameHeader header = {};
   Bytes payload = {};
   std::span<const std::byte> lent = {};  // the sender's memory, until it says that it changes it
   bool last = false;                     // no frame: the channel has ended
@@ -49,7 +49,7 @@ class Channel {
   }
   void copy_lent(std::span<const std::byte> memory) {
     for (std::size_t i = first_; i < parcels_.size(); ++i) {
-      if (overlap(parcels_[i].lent, memory)) parcels_[i].copy_lent();
+      if (network::overlap(parcels_[i].lent, memory)) parcels_[i].copy_lent();
     }
   }
   void copy_lent() {
@@ -78,4 +78,4 @@ struct Wire {
   std::array<Channel, 2> towards = {};
 };
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

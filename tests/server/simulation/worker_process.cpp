@@ -6,7 +6,7 @@
 
 #include "simulation/world.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 WorkerProcess::WorkerProcess(World& world, int index, Rank rank,
                              std::shared_ptr<const Checkpoint> checkpoint)
@@ -14,7 +14,8 @@ WorkerProcess::WorkerProcess(World& world, int index, Rank rank,
       index_(index),
       rank_(rank),
       checkpoint_(std::move(checkpoint)),
-      client_({rank, world.spec(), checkpoint_ ? JoinKind::kCheckpoint : JoinKind::kAnew,
+      client_({rank, world.spec(),
+               checkpoint_ ? membership::JoinKind::kCheckpoint : membership::JoinKind::kAnew,
                world.swarm().window_bytes, world.swarm().min_part},
               *this),
       gradients_(static_cast<std::size_t>(model_size(world.swarm().workers))),
@@ -23,7 +24,8 @@ WorkerProcess::WorkerProcess(World& world, int index, Rank rank,
                            : checkpoint_of(world.swarm().workers, 0,
                                            initial_values(world.swarm().workers))) {}
 
-void WorkerProcess::send(const FrameHeader& header, std::span<const std::byte> payload, Kept) {
+void WorkerProcess::send(const network::FrameHeader& header, std::span<const std::byte> payload,
+                         network::Kept) {
   world_.worker_sends(*this, header, payload);
 }
 
@@ -38,12 +40,13 @@ void WorkerProcess::lost() {
   drive();
 }
 
-std::optional<std::span<std::byte>> WorkerProcess::place_for(const FrameHeader& header) {
+std::optional<std::span<std::byte>> WorkerProcess::place_for(const network::FrameHeader& header) {
   return client_.place_for(header);
 }
 
-void WorkerProcess::frame(const FrameHeader& header, std::span<const std::byte> payload, int boot) {
-  if (header.type == static_cast<FrameType>(ServerFrame::kValues)) values_boot_ = boot;
+void WorkerProcess::frame(const network::FrameHeader& header, std::span<const std::byte> payload,
+                          int boot) {
+  if (header.type == static_cast<network::FrameType>(ServerFrame::kValues)) values_boot_ = boot;
   client_.on_frame(header, payload, moment(world_.now()));
   drive();
 }
@@ -107,7 +110,7 @@ void WorkerProcess::pull_answered() {
   std::fill(gradients_.begin(), gradients_.end(), 1e30F);
   if (interrupted_) {
     phase_ = Phase::kLeaving;
-    client_.leave(LeaveKind::kInterrupted);
+    client_.leave(membership::LeaveKind::kInterrupted);
     return;
   }
   if (enough()) {
@@ -174,4 +177,4 @@ void WorkerProcess::continue_push() {
   }
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -14,7 +14,7 @@
 #include "simulation/swarm.h"
 #include "simulation/virtual_time.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 class World;
 
@@ -33,15 +33,16 @@ class WorkerProcess final : public ClientPorts {
 
   void connected();
   void lost();
-  std::optional<std::span<std::byte>> place_for(const FrameHeader& header);
-  void frame(const FrameHeader& header, std::span<const std::byte> payload, int boot);
+  std::optional<std::span<std::byte>> place_for(const network::FrameHeader& header);
+  void frame(const network::FrameHeader& header, std::span<const std::byte> payload, int boot);
   void interrupt() { interrupted_ = true; }  // it leaves after the step that it is in
   void timer();                              // the one asked for with World::wake_me
 
-  void send(const FrameHeader& header, std::span<const std::byte> payload, Kept kept) override;
+  void send(const network::FrameHeader& header, std::span<const std::byte> payload,
+            network::Kept kept) override;
 
-  std::uint32_t connection = 0;  // 0: none
-  ConnectionId joined_by = 0;    // the connection by which the server let it in last
+  std::uint32_t connection = 0;            // 0: none
+  membership::ConnectionId joined_by = 0;  // the connection by which the server let it in last
   bool alive = true;
   bool paused = false;
   bool timer_missed = false;  // while it was stopped
@@ -76,4 +77,4 @@ class WorkerProcess final : public ClientPorts {
   int values_boot_ = 0;
 };
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 namespace {
 
 constexpr Time kTickEvery = 100 * kMillisecond;
@@ -237,4 +237,4 @@ void World::server_updates() {
   oracle_.model_seen(server_.machine().version(), server_.machine().parameters(), now_);
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

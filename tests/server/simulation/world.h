@@ -20,7 +20,7 @@
 #include "simulation/wire.h"
 #include "simulation/worker_process.h"
 
-namespace cohort::simulation {
+namespace cohort::server::simulation {
 
 struct Outcome {
   std::optional<Breach> breach = {};
@@ -61,14 +61,14 @@ class World {
   void save(std::uint64_t version, std::span<const float> values, bool always);
   void worker_done(WorkerProcess& process);
   void worker_refused(WorkerProcess& process, const std::string& why);
-  void worker_sends(WorkerProcess& process, const FrameHeader& header,
+  void worker_sends(WorkerProcess& process, const network::FrameHeader& header,
                     std::span<const std::byte> payload);
 
-  void server_sends(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
-                    Kept kept);
-  void server_closes(ConnectionId connection, const std::string& reason);
+  void server_sends(membership::ConnectionId to, const network::FrameHeader& header,
+                    std::span<const std::byte> payload, network::Kept kept);
+  void server_closes(membership::ConnectionId connection, const std::string& reason);
   void server_logs(const std::string& line);
-  bool has_room(ConnectionId to);
+  bool has_room(membership::ConnectionId to);
   void model_changes(std::span<const std::byte> memory);
   void server_updates();
   void snapshot_begun(int boot, std::uint64_t id);
@@ -150,4 +150,4 @@ class World {
   Outcome outcome_;
 };
 
-}  // namespace cohort::simulation
+}  // namespace cohort::server::simulation

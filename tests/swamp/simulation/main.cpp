@@ -9,7 +9,7 @@
 
 #include "simulation/world.h"
 
-namespace cohort::simulation {
+namespace cohort::swamp::simulation {
 namespace {
 
 bool play(Seed seed, bool trace, Outcome& outcome) {
@@ -73,6 +73,6 @@ int run(int count, char** arguments) {
 }
 
 }  // namespace
-}  // namespace cohort::simulation
+}  // namespace cohort::swamp::simulation
 
-int main(int count, char** arguments) { return cohort::simulation::run(count, arguments); }
+int main(int count, char** arguments) { return cohort::swamp::simulation::run(count, arguments); }

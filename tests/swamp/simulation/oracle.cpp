@@ -5,7 +5,7 @@
 
 #include "core/random.h"
 
-namespace cohort::simulation {
+namespace cohort::swamp::simulation {
 
 ModelValues make_model(float quality, std::uint64_t mark) {
   std::vector<float> values(kValues);
@@ -103,4 +103,4 @@ void Oracle::sent_as_final(const std::vector<float>& model) {
   require(quality_of(model) <= best_rejected_, "a better model than the last one was rejected");
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::swamp::simulation

@@ -15,7 +15,7 @@
 
 #include "swamp/best_model_server.h"
 
-namespace cohort::simulation {
+namespace cohort::swamp::simulation {
 
 class Violation : public std::runtime_error {
  public:
@@ -82,4 +82,4 @@ class Oracle {
   float best_rejected_ = 1e9F;
 };
 
-}  // namespace cohort::simulation
+}  // namespace cohort::swamp::simulation

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cohort::simulation {
+namespace cohort::swamp::simulation {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{50};
@@ -52,7 +52,7 @@ void World::note(const std::string& line) {
   std::printf("%9.3f  %s\n", at, line.c_str());
 }
 
-void World::mix(const FrameHeader& header) {
+void World::mix(const network::FrameHeader& header) {
   const auto time = static_cast<std::uint64_t>(now_.time_since_epoch().count());
   outcome_.digest = derive_seed(outcome_.digest, "frame",
                                 {header.type, header.sequence, header.place, header.length, time});
@@ -82,13 +82,13 @@ void World::crash_server() {
   outcome_.duplicates += server_->counters().duplicates;
   server_.reset();
   start_server();
-  for (const auto& [id, wire] : std::map<ConnectionId, Wire>(wires_)) {
+  for (const auto& [id, wire] : std::map<membership::ConnectionId, Wire>(wires_)) {
     if (!wire.silent_since) lose_worker_end(id);
   }
 }
 
-void World::send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
-                 const ModelValues& owner) {
+void World::send(membership::ConnectionId to, const network::FrameHeader& header,
+                 std::span<const std::byte> payload, const ModelValues& owner) {
   Wire& wire = wires_.at(to);
   if (!wire.server_end) throw Violation("a frame to a connection that is no more");
   const auto type = static_cast<SwampFrame>(header.type);
@@ -105,7 +105,7 @@ void World::send(ConnectionId to, const FrameHeader& header, std::span<const std
   wire.to_worker.push_back({header, {payload.begin(), payload.end()}});
 }
 
-void World::close(ConnectionId connection, const std::string& reason) {
+void World::close(membership::ConnectionId connection, const std::string& reason) {
   note("the server closes " + std::to_string(connection) + ": " + reason);
   Wire& wire = wires_.at(connection);
   wire.server_end = false;
@@ -162,7 +162,7 @@ void World::finish_writing() {
 // ----------------------------------------------------------------------------------
 
 void World::connect(Process& process) {
-  const ConnectionId id = ++last_connection_;
+  const membership::ConnectionId id = ++last_connection_;
   wires_[id] = {.process = &process,
                 .worker = process.worker,
                 .server_end = true,
@@ -177,14 +177,14 @@ void World::connect(Process& process) {
   process.client->on_connected(now_);
 }
 
-void World::lose_server_end(ConnectionId id) {
+void World::lose_server_end(membership::ConnectionId id) {
   Wire& wire = wires_.at(id);
   if (!wire.server_end) return;
   wire.server_end = false;
   server_->on_lost(id, now_);
 }
 
-void World::lose_worker_end(ConnectionId id) {
+void World::lose_worker_end(membership::ConnectionId id) {
   Wire& wire = wires_.at(id);
   if (wire.process == nullptr) return;
   Process& process = *wire.process;
@@ -194,7 +194,7 @@ void World::lose_worker_end(ConnectionId id) {
   process.client->on_lost(now_);
 }
 
-void World::break_wire(ConnectionId id) {
+void World::break_wire(membership::ConnectionId id) {
   ++outcome_.breaks;
   note("connection " + std::to_string(id) + " breaks");
   // One side may learn of it much later, by silence.
@@ -208,7 +208,7 @@ void World::break_wire(ConnectionId id) {
   }
 }
 
-void World::deliver(ConnectionId id) {
+void World::deliver(membership::ConnectionId id) {
   Wire& wire = wires_.at(id);
   const bool to_server = !wire.to_server.empty() && wire.server_end;
   if (to_server && (wire.to_worker.empty() || chance(0.5))) {
@@ -218,11 +218,11 @@ void World::deliver(ConnectionId id) {
   }
 }
 
-void World::deliver_to_server(ConnectionId id) {
+void World::deliver_to_server(membership::ConnectionId id) {
   Wire& wire = wires_.at(id);
   const Parcel parcel = std::move(wire.to_server.front());
   wire.to_server.pop_front();
-  if (parcel.header.type == static_cast<FrameType>(SwampFrame::kPull)) {
+  if (parcel.header.type == static_cast<network::FrameType>(SwampFrame::kPull)) {
     wire.pull = static_cast<PullKind>(parcel.header.detail);
   }
   const auto place = server_->place_for(id, parcel.header);
@@ -235,7 +235,7 @@ void World::deliver_to_server(ConnectionId id) {
   server_->on_frame(id, parcel.header, payload, now_);
 }
 
-void World::deliver_to_worker(ConnectionId id) {
+void World::deliver_to_worker(membership::ConnectionId id) {
   Wire& wire = wires_.at(id);
   const Parcel parcel = std::move(wire.to_worker.front());
   wire.to_worker.pop_front();
@@ -256,7 +256,7 @@ void World::deliver_to_worker(ConnectionId id) {
   look_at(process);
 }
 
-void World::Process::send(const FrameHeader& header, std::span<const std::byte> payload,
+void World::Process::send(const network::FrameHeader& header, std::span<const std::byte> payload,
                           const ModelValues&) {
   if (!connection) throw Violation("a worker sends without a connection");
   Wire& wire = world->wires_.at(*connection);
@@ -288,7 +288,7 @@ void World::crash_process(std::size_t which) {
   const bool zombie = chance(0.3);
   note("process " + std::to_string(process.id) + (zombie ? " is cut off" : " crashes"));
   if (process.connection) {
-    const ConnectionId id = *process.connection;
+    const membership::ConnectionId id = *process.connection;
     if (zombie || chance(0.3)) {
       wires_.at(id).silent_since = now_;
       lose_worker_end(id);
@@ -381,9 +381,9 @@ void World::tick() {
 }
 
 void World::end_wires() {
-  std::vector<ConnectionId> ids;
+  std::vector<membership::ConnectionId> ids;
   for (const auto& [id, wire] : wires_) ids.push_back(id);
-  for (const ConnectionId id : ids) {
+  for (const membership::ConnectionId id : ids) {
     Wire& wire = wires_.at(id);
     if (wire.silent_since && now_ - *wire.silent_since > kSilence) {
       lose_server_end(id);
@@ -396,11 +396,11 @@ void World::end_wires() {
 }
 
 void World::deliver_some() {
-  std::vector<ConnectionId> ids;
+  std::vector<membership::ConnectionId> ids;
   for (const auto& [id, wire] : wires_) {
     if (!wire.silent_since) ids.push_back(id);
   }
-  for (const ConnectionId id : ids) {
+  for (const membership::ConnectionId id : ids) {
     for (std::uint64_t count = random_.below(4); count > 0 && wires_.count(id) == 1; --count) {
       ++outcome_.events;
       deliver(id);
@@ -419,7 +419,7 @@ void World::look_after_processes() {
         throw Violation("a worker is refused: " + *process.client->membership().refused());
       }
       if (process.connection) {
-        const ConnectionId id = *process.connection;
+        const membership::ConnectionId id = *process.connection;
         lose_worker_end(id);
         lose_server_end(id);
       }
@@ -439,7 +439,7 @@ void World::trouble() {
     return crash_process(random_.below(processes_.size()));
   }
   if (wires_.empty()) return;
-  const ConnectionId id =
+  const membership::ConnectionId id =
       std::next(wires_.begin(), static_cast<std::ptrdiff_t>(random_.below(wires_.size())))->first;
   break_wire(id);
 }
@@ -467,4 +467,4 @@ Outcome World::run() {
   return outcome_;
 }
 
-}  // namespace cohort::simulation
+}  // namespace cohort::swamp::simulation

@@ -19,7 +19,7 @@
 #include "swamp/best_model_client.h"
 #include "swamp/best_model_server.h"
 
-namespace cohort::simulation {
+namespace cohort::swamp::simulation {
 
 struct Outcome {
   std::uint64_t events = 0;
@@ -44,7 +44,7 @@ class World final : private SwampServerPorts {
 
  private:
   struct Parcel {
-    FrameHeader header;
+    network::FrameHeader header;
     Bytes payload;
   };
 
@@ -63,14 +63,14 @@ class World final : private SwampServerPorts {
 
   // One life of a worker.
   struct Process final : SwampClientPorts {
-    void send(const FrameHeader& header, std::span<const std::byte> payload,
+    void send(const network::FrameHeader& header, std::span<const std::byte> payload,
               const ModelValues& owner) override;
 
     World* world = nullptr;
     int id = 0;
     Rank worker = 0;
     std::unique_ptr<BestModelClient> client;
-    std::optional<ConnectionId> connection;
+    std::optional<membership::ConnectionId> connection;
     Deadline connects_at = {};
     Deadline acts_at = {};
     bool pulling = true;  // begins with that
@@ -87,9 +87,9 @@ class World final : private SwampServerPorts {
   };
 
   // SwampServerPorts
-  void send(ConnectionId to, const FrameHeader& header, std::span<const std::byte> payload,
-            const ModelValues& owner) override;
-  void close(ConnectionId connection, const std::string& reason) override;
+  void send(membership::ConnectionId to, const network::FrameHeader& header,
+            std::span<const std::byte> payload, const ModelValues& owner) override;
+  void close(membership::ConnectionId connection, const std::string& reason) override;
   void examine(std::uint64_t ticket, const ModelValues& model, std::uint64_t draw) override;
   void persist(SwampSnapshot snapshot) override;
   void accepted(const BestRecord& best) override;
@@ -98,15 +98,15 @@ class World final : private SwampServerPorts {
   void crash_server();
   void start_process(Rank worker);
   void crash_process(std::size_t which);
-  void break_wire(ConnectionId id);
-  void lose_server_end(ConnectionId id);
-  void lose_worker_end(ConnectionId id);
+  void break_wire(membership::ConnectionId id);
+  void lose_server_end(membership::ConnectionId id);
+  void lose_worker_end(membership::ConnectionId id);
   void connect(Process& process);
-  void deliver(ConnectionId id);
+  void deliver(membership::ConnectionId id);
   void deliver_some();
   void end_wires();
-  void deliver_to_server(ConnectionId id);
-  void deliver_to_worker(ConnectionId id);
+  void deliver_to_server(membership::ConnectionId id);
+  void deliver_to_worker(membership::ConnectionId id);
   void act(Process& process);
   void offer(Process& process);
   void look_at(Process& process);
@@ -120,7 +120,7 @@ class World final : private SwampServerPorts {
   bool chance(double probability) { return random_.uniform() < probability; }
   std::chrono::nanoseconds some_time(double milliseconds);
   void note(const std::string& line);
-  void mix(const FrameHeader& header);
+  void mix(const network::FrameHeader& header);
 
   RandomStream random_;
   bool trace_;
@@ -133,8 +133,8 @@ class World final : private SwampServerPorts {
   Oracle oracle_;
   std::uint64_t server_lives_ = 0;
   std::unique_ptr<BestModelServer> server_;
-  std::map<ConnectionId, Wire> wires_;
-  ConnectionId last_connection_ = 0;
+  std::map<membership::ConnectionId, Wire> wires_;
+  membership::ConnectionId last_connection_ = 0;
   std::vector<std::unique_ptr<Process>> processes_;
   int last_process_ = 0;
 
@@ -151,4 +151,4 @@ class World final : private SwampServerPorts {
   Outcome outcome_;
 };
 
-}  // namespace cohort::simulation
+}  // namespace cohort::swamp::simulation
