@@ -12,7 +12,10 @@ Checked, each reported as file:line:
   - nothing below apps and launch touches the environment;
   - nobody compares the name of a method, a compressor or a topology, but for their own registry and
     dialects' words: what has to be known of them are traits of their entries;
-  - no two headers define types of the same name in namespace cohort;
+  - what a layer declares is in namespace cohort::LAYER (of core: cohort itself), but for other
+    layers' classes that are only named, in theirs;
+  - no using-directive for a namespace of ours, in tests and examples neither;
+  - no two headers define types of the same name in one namespace;
   - no class has more than 7 virtual member functions, destructors not counted.
 """
 import pathlib
@@ -63,6 +66,9 @@ ENVIRONMENT = re.compile(r"\b(secure_getenv|getenv|setenv|unsetenv|putenv|enviro
 UNSAFE_LOAD = re.compile(r"\btorch::(load|save)\b|pickle", re.IGNORECASE)
 BROKEN_IN_WHEELS = re.compile(r"\bremove_all\b")
 NAME_COMPARISON = re.compile(r'(?<!update_)\b(?P<what>method|compressor|topology)\w*(\(\))?\s*[!=]=\s*"')
+NAMESPACE = re.compile(r"^namespace (cohort(?:::\w+)*) \{\n", re.MULTILINE)
+NAMED_ONLY = re.compile(r"(?:\s*(?:class|struct|enum class) \w+;)*\s*\}")
+USING_OURS = re.compile(r"\busing\s+namespace\s+(?:cohort|(?:%s)\s*(?:::|;))" % "|".join(ALLOWED))
 TYPE = re.compile(r"^(?:class|struct|enum(?: class)?) (\w+)(?: final)?(?: : [^;{]*)?\s*\{", re.MULTILINE)
 CLASS = re.compile(r"\b(?:class|struct)\s+(\w+)(?:\s+final)?\s*(?::[^;{}()]*)?\{")
 MOST_VIRTUAL = 7
@@ -112,6 +118,7 @@ def check_file(path, layer, included):
     yield from check_names(path, layer)
     text = blanked(path.read_text(errors="replace"))
     yield from check_interfaces(text)
+    yield from check_namespaces(text, layer)
     for number, line in enumerate(text.split("\n"), 1):
         include = INCLUDE.match(line)
         if include:
@@ -153,18 +160,47 @@ def check_cmake(path, layer, included):
             yield number, f"DEPENDS lacks {name}, which {included[name]} includes"
 
 
+def namespaces(text):
+    """(name, place, what follows) of each namespace of ours."""
+    found = list(NAMESPACE.finditer(text))
+    ends = [space.start() for space in found[1:]] + [len(text)]
+    for space, end in zip(found, ends):
+        yield space[1], space.end(), text[space.end():end]
+
+
 def check_types(source):
     """Yields 'file:line: message' for types that another header defines, too."""
     first = {}
     for path in sorted(source.rglob("*.h")):
         text = path.read_text(errors="replace")
-        if re.search(r"^namespace cohort::|^namespace (?!cohort\b)", text, re.MULTILINE):
-            continue
-        for found in TYPE.finditer(text):
-            line = text.count("\n", 0, found.start()) + 1
-            other = first.setdefault(found[1], path)
-            if other != path:
-                yield f"{path}:{line}: {found[1]} is defined in {other}, too"
+        for name, place, body in namespaces(text):
+            for found in TYPE.finditer(body):
+                line = text.count("\n", 0, place + found.start()) + 1
+                other = first.setdefault((name, found[1]), path)
+                if other != path:
+                    yield f"{path}:{line}: {found[1]} is defined in {other}, too"
+
+
+def check_directives(root):
+    """Yields 'file:line: message' for using-directives that hide from which layer a name comes."""
+    for folder in ("src", "tests", "examples"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in {".h", ".cpp", ".cu", ".cuh"}:
+                text = blanked(path.read_text(errors="replace"))
+                for found in USING_OURS.finditer(text):
+                    yield (f"{path}:{text.count(chr(10), 0, found.start()) + 1}: "
+                           "write the layer's name before what is used of it")
+
+
+def check_namespaces(text, layer):
+    """Yields (line, message) for what is declared in another layer's namespace."""
+    own = "cohort" if layer == "core" else f"cohort::{layer}"
+    for name, place, body in namespaces(text):
+        inside = f"{name}::".startswith(f"{own}::")
+        if layer == "core" and not ALLOWED.keys().isdisjoint(name.split("::")[1:2]):
+            inside = False
+        if not inside and not NAMED_ONLY.match(body):
+            yield text.count("\n", 0, place), f"{layer} is in namespace {own}, not {name}"
 
 
 def violations(root):
@@ -174,6 +210,7 @@ def violations(root):
         yield f"{source}:0: there is no such folder"
         return
     yield from check_types(source)
+    yield from check_directives(root)
     for folder in sorted(path for path in source.iterdir() if path.is_dir()):
         layer = folder.name
         if layer not in ALLOWED:
@@ -207,8 +244,19 @@ PLANTED = {  # file, content, where the violation must be found, or None
     "src/schedules/CMakeLists.txt": ("cohort_library(schedules TORCH SOURCES j.cpp)\n", 1),
     "src/apps/k.cpp": ('#include "engine/h.h"\nauto v = std::getenv("A");\n', None),
     "src/common/l.h": ("", 0),
-    "src/network/r.h": ("struct Same {\n};\nstruct Same2;\n", None),
-    "src/transport/r.h": ("struct Same2 {\n};\nclass Same final : public Other {\n};\n", 3),
+    "src/network/r.h": ("namespace cohort::network {\nstruct Same {\n};\n}\n", None),
+    "src/network/t.h": (
+        "namespace cohort::network {\nstruct T {\n};\nclass Same final : public A {\n};\n}\n", 4),
+    "src/transport/r.h": ("namespace cohort::transport {\nstruct Same {\n};\n}\n", None),
+    "src/report/u.h": (
+        "namespace cohort::storage {\nclass Named;\nstruct Another;  // file.h\n}\n\n"
+        "namespace cohort::storage {\nclass Named;\nvoid f();\n}\n"
+        "namespace cohort::report::detail {\nvoid g();\n}\n", 6),
+    "src/core/v.h": ("namespace cohort::detail {\nvoid f();\n}\n"
+                     "namespace cohort::data {\nvoid g();\n}\n", 4),
+    "src/data/w.cpp": ("namespace cohort {\nnamespace {\nvoid f() {\n}\n}\n}\n", 1),
+    "tests/data/x.cpp": ("// using namespace cohort;\nusing namespace cohort::data;\n", 2),
+    "examples/y.cpp": ("using namespace std::chrono_literals;\nusing namespace data;\n", 2),
     "src/engine/o.cpp": ('// method == "swamp"\nbool a = config.method == "swamp";\n', 2),
     "src/engine/p.cpp": ('bool a = options.gossip.compressor != "none";\n', 1),
     "src/dialects/q.cpp": ('bool a = topology == "complete" || update_method == "local";\n', None),
