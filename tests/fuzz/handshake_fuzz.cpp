@@ -37,7 +37,7 @@ void check_hello(std::span<const std::byte> bytes, const network::Identity& self
   const auto payload = bytes.subspan(network::kFrameHeaderBytes, size);
   const auto verdict = network::judge_hello(header, payload, self, std::nullopt);
   if (const auto* greeting = std::get_if<network::Greeting>(&verdict)) {
-    if (greeting->peer != self || greeting->self.rank < 0 || !knows_job) std::abort();
+    if (!self.is(greeting->peer) || greeting->self.rank < 0 || !knows_job) std::abort();
     // What was understood is what would have been said.
     const auto again = network::encode_greeting(network::kHello, *greeting);
     if (!std::equal(payload.begin(), payload.end(), again.begin() + network::kFrameHeaderBytes)) {
