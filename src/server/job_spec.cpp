@@ -275,8 +275,8 @@ std::string differences(const JobSpec& first, const JobSpec& other) {
 std::string differences_from_told(const std::string& told, const JobSpec& spec) {
   json all = flat_settings(spec);
   all.update(membership::further_settings(spec.settings));
-  return differences_from_told(told, all,
-                               "where server " + std::to_string(spec.server) + " was started");
+  return membership::differences_from_told(
+      told, all, "where server " + std::to_string(spec.server) + " was started");
 }
 
 }  // namespace cohort::server

@@ -60,7 +60,7 @@ std::string differences(const SwampSpec& first, const SwampSpec& other) {
 }
 
 std::string differences_from_told(const std::string& told, const SwampSpec& spec) {
-  return differences_from_told(told, flat(spec), "where the server was started");
+  return membership::differences_from_told(told, flat(spec), "where the server was started");
 }
 
 }  // namespace cohort::swamp
