@@ -4,19 +4,40 @@
 #include <cstring>
 #include <utility>
 
-#include "collectives/elastic_messages.h"
 #include "collectives/farewell.h"
 #include "core/error.h"
 
 namespace cohort::collectives {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{50};  // after which it is seen who is lost
+constexpr std::chrono::seconds kSoon{1};        // for what is said beside the operations
+
+[[noreturn]] void throw_end(const membership::ElasticGroup::End& end, bool later) {
+  if (end.cut_off) throw CutOffError(end.reason);
+  throw PeerError((later ? "the group is broken since: " : "") + end.reason);
+}
+
+}  // namespace
+
 ElasticCollectives::ElasticCollectives(transport::Transport& transport, ElasticOptions options,
                                        std::optional<Rank> entered)
     : Collectives(transport.rank(), transport.size()),
       transport_(transport),
       options_(std::move(options)),
-      leader_(entered.value_or(0)),
       answered_by_(entered.value_or(0)),
-      present_(static_cast<std::size_t>(size()), !entered) {}
+      present_(static_cast<std::size_t>(size()), !entered),
+      group_(rank(), size(), *this, entered) {
+  thread_ = std::thread([this] { serve(); });
+}
+
+ElasticCollectives::~ElasticCollectives() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
 
 int ElasticCollectives::present() const {
   return static_cast<int>(std::count(present_.begin(), present_.end(), true));
@@ -35,9 +56,9 @@ void ElasticCollectives::all_reduce(std::span<float> values, Deadline deadline) 
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += part[i];
     }
     const auto total = std::as_bytes(std::span(sums));
-    return Bytes(total.begin(), total.end());
+    return membership::ElasticGroup::Combined{{total.begin(), total.end()}};
   };
-  const Bytes sum = operate(std::as_bytes(values), combine, /*lets_in=*/false, deadline);
+  const Bytes sum = operate(std::as_bytes(values), combine, deadline);
   if (sum.size() != values.size_bytes()) {
     throw PeerError(list_of({leader()}) + " sent a sum of another length");
   }
@@ -47,19 +68,19 @@ void ElasticCollectives::all_reduce(std::span<float> values, Deadline deadline) 
 std::vector<Bytes> ElasticCollectives::all_gather(std::span<const std::byte> own,
                                                   Deadline deadline) {
   const auto combine = [&](const std::map<Rank, Bytes>& parts) {
-    return encode_table(parts, size());
+    return membership::ElasticGroup::Combined{membership::encode_table(parts, size())};
   };
-  return read_table(operate(own, combine, /*lets_in=*/false, deadline), size());
+  return membership::read_table(operate(own, combine, deadline), size());
 }
 
 void ElasticCollectives::broadcast(std::span<std::byte> bytes, Rank root, Deadline deadline) {
   COHORT_CHECK(root >= 0 && root < size(), "no rank " + std::to_string(root));
   const auto combine = [&](const std::map<Rank, Bytes>& parts) {
     const auto part = parts.find(root);
-    return part == parts.end() ? Bytes() : part->second;
+    return membership::ElasticGroup::Combined{part == parts.end() ? Bytes() : part->second};
   };
   const std::span<const std::byte> own = rank() == root ? bytes : std::span<std::byte>();
-  const Bytes result = operate(own, combine, /*lets_in=*/false, deadline);
+  const Bytes result = operate(own, combine, deadline);
   if (result.size() != bytes.size()) {
     throw PeerError(list_of({root}) + " is not there, or has " + std::to_string(result.size()) +
                     " bytes to tell instead of " + std::to_string(bytes.size()));
@@ -69,7 +90,7 @@ void ElasticCollectives::broadcast(std::span<std::byte> bytes, Rank root, Deadli
 
 void ElasticCollectives::barrier(Deadline deadline) {
   operate(
-      {}, [](const auto&) { return Bytes(); }, /*lets_in=*/false, deadline);
+      {}, [](const auto&) { return membership::ElasticGroup::Combined(); }, deadline);
 }
 
 ElasticCollectives::Agreement ElasticCollectives::agree(bool mine, std::int64_t number,
@@ -84,12 +105,11 @@ ElasticCollectives::Agreement ElasticCollectives::agree(bool mine, std::int64_t 
       std::memcpy(theirs, bytes.data(), sizeof theirs);
       all[0] += theirs[0];
     }
-    // Nobody is let in who would have to leave at once.
-    if (all[0] > 0) ready_.clear();
     const auto result = std::as_bytes(std::span(all));
-    return Bytes(result.begin(), result.end());
+    // Nobody is let in who would have to leave at once.
+    return membership::ElasticGroup::Combined{{result.begin(), result.end()}, all[0] == 0};
   };
-  const Bytes result = operate(std::as_bytes(std::span(own)), combine, /*lets_in=*/true, deadline);
+  const Bytes result = operate(std::as_bytes(std::span(own)), combine, deadline);
   std::int64_t all[2] = {0, 0};
   if (result.size() != sizeof all)
     throw PeerError(list_of({leader()}) + " was asked something else");
@@ -97,202 +117,204 @@ ElasticCollectives::Agreement ElasticCollectives::agree(bool mine, std::int64_t 
   return {all[0] > 0, all[1], joined_};
 }
 
-Bytes ElasticCollectives::operate(std::span<const std::byte> own, const Combine& combine,
-                                  bool lets_in, Deadline deadline) {
-  fail_if_broken();
-  ++operation_;
-  try {
-    while (leader_ != rank()) {
-      if (std::optional<Bytes> answer = follow(own, deadline)) {
-        Bytes result = take_answer(std::move(*answer));
-        hear_others();
-        return result;
-      }
-      fail_if_broken();
-      leader_ = successor();
-    }
-    return take_answer(lead(own, combine, lets_in, deadline));
-  } catch (const CutOffError&) {
-    throw;
-  } catch (const PeerError& error) {
-    if (leader_ == rank()) end_all(error.what());
-    const std::lock_guard lock(mutex_);
-    if (failure_.empty()) failure_ = error.what();
-    throw PeerError(failure_);
-  }
+void ElasticCollectives::send(Rank to, Bytes message) {
+  outgoing_.push_back({to, std::move(message)});
 }
 
-Bytes ElasticCollectives::take_answer(Bytes bytes) {
-  const LivingAnswer answer = read_answer(bytes, size());
+void ElasticCollectives::give_up(Rank rank, Bytes last_word) {
+  outgoing_.push_back({rank, std::move(last_word), true});
+}
+
+bool ElasticCollectives::readmit(Rank rank) {
+  transport_.readmit(rank);
+  return transport_.gone(rank).empty();
+}
+
+std::optional<bool> ElasticCollectives::has_ended(Rank rank) {
+  if (!options_.has_ended) return std::nullopt;
+  return options_.has_ended(rank);
+}
+
+std::string ElasticCollectives::introduce(Rank rank, const std::string& text) {
+  return options_.introduce ? options_.introduce(rank, text) : "";
+}
+
+void ElasticCollectives::leads() {
+  if (options_.leads) options_.leads();
+}
+
+Bytes ElasticCollectives::operate(std::span<const std::byte> own,
+                                  membership::ElasticGroup::Combine combine, Deadline deadline) {
+  Lock lock(mutex_);
+  if (group_.end()) throw_end(*group_.end(), /*later=*/true);
+  const std::uint64_t operation = group_.answered() + 1;
+  send_until_ = deadline;
+  group_.contribute({own.begin(), own.end()}, std::move(combine), Clock::now());
+  wait_for(lock, deadline, [&] { return group_.answered() >= operation; });
+  const auto result = group_.answer().result;
+  const Bytes copy(result.begin(), result.end());
+  take_answer(lock);
+  return copy;
+}
+
+// Or throws, when the group ends before.
+template <class Done>
+void ElasticCollectives::wait_for(Lock& lock, Deadline deadline, Done done) {
+  flush(lock);
+  // What this rank has to say goes out first: it may be its last operation.
+  changed_.wait_until(lock, deadline,
+                      [&] { return (done() || group_.end()) && outgoing_.empty() && !flushing_; });
+  if (!done() && !group_.end()) {
+    group_.run_out_of_patience();
+    flush(lock);
+  }
+  if (!done()) throw_end(*group_.end(), /*later=*/false);
+}
+
+void ElasticCollectives::take_answer(Lock& lock) {
+  const membership::ElasticAnswer answer = group_.answer();
+  lock.unlock();
   answered_by_ = answer.leader;
   present_ = answer.present;
   joined_.clear();
-  for (const auto& [who, text] : answer.joined) {
-    const Rank rank = who;  // which a lambda can take along
+  for (const auto& [rank, text] : answer.joined) {
     joined_.push_back(rank);
-    std::erase_if(
-        kept_, [rank](const transport::Message& each) { return each.from == rank; });  // another's
-    transport_.readmit(rank);
     if (options_.joined) options_.joined(rank, text);
   }
-  Bytes result(answer.result.begin(), answer.result.end());
-  last_ = std::move(bytes);
-  return result;
 }
 
-std::optional<Bytes> ElasticCollectives::follow(std::span<const std::byte> own, Deadline deadline) {
-  const Rank leader = leader_;
-  // Where that fails, it may have said why it left.
-  if (leader == answered_by_) {
-    send(leader, Kind::kPart, operation_, own, deadline);
-  } else {
-    send(leader, Kind::kSuccession, operation_, encode_pair(last_, own), deadline);
-  }
-  const std::optional<transport::Message> message = receive_from_leader(deadline);
-  if (!message) return std::nullopt;
-  const auto [header, payload] = read_living(leader, message->payload);
-  if (header.kind != Kind::kResult || header.operation != operation_) {
-    throw PeerError(list_of({leader}) + " answered something that " + list_of({rank()}) +
-                    " did not ask");
-  }
-  return Bytes(payload.begin(), payload.end());
-}
-
-bool ElasticCollectives::send(Rank to, Kind kind, std::uint64_t operation,
-                              std::span<const std::byte> payload, Deadline deadline) {
-  const Bytes bytes = living_message(kind, operation, payload);
+void ElasticCollectives::serve() {
   try {
-    transport_.send(to, kLivingTag, bytes, deadline);
-  } catch (const PeerError&) {
-    if (!transport_.gone(rank()).empty()) throw;  // this rank has left
-    if (transport_.gone(to).empty()) throw;       // it is there, but slow
-    return false;
-  }
-  sent_ += bytes.size();
-  return true;
-}
-
-// Nothing when it is lost.
-std::optional<transport::Message> ElasticCollectives::receive_from_leader(Deadline deadline) {
-  const Rank leader = leader_;
-  while (true) {
-    transport::Message message;
-    const auto kept = std::find_if(kept_.begin(), kept_.end(), [&](const transport::Message& each) {
-      return each.from == leader;
-    });
-    if (kept != kept_.end()) {
-      message = std::move(*kept);
-      kept_.erase(kept);
-    } else {
-      try {
-        message = transport_.receive(leader, kLivingTag, deadline);
-      } catch (const PeerError&) {
-        if (!transport_.gone(leader).empty() && transport_.gone(rank()).empty()) return {};
-        throw;
+    Deadline look_at = Clock::now();
+    while (true) {
+      const auto message = transport_.receive_any(kElasticTag, look_at);
+      Lock lock(mutex_);
+      if (stopping_) return;
+      if (message) hear(*message);
+      if (Clock::now() >= look_at) {
+        look_for_lost();
+        group_.on_tick(Clock::now());
+        look_at = deadline_in(kLook);
       }
+      flush(lock);
+      changed_.notify_all();
     }
-    received_ += message.payload.size();
-    const auto [header, payload] = read_living(leader, message.payload);
-    if (header.kind == Kind::kFarewell) throw PeerError(text_of(payload));
-    if (header.kind == Kind::kCutOff) cut_off(list_of({leader}) + " goes on without it");
-    if (header.kind != Kind::kLeading) return message;
+  } catch (const PeerError& error) {  // this rank has left
+    const std::lock_guard lock(mutex_);
+    group_.leave(error.what());
+    outgoing_.clear();
   }
+  changed_.notify_all();
 }
 
-// Who has lost the one that leads, though this rank has not, turns to this one or to itself. And
-// who comes back may ask the wrong one.
-void ElasticCollectives::hear_others() {
-  while (auto message = transport_.try_receive(kLivingTag)) kept_.push_back(std::move(*message));
-  std::vector<transport::Message> kept;
-  for (transport::Message& message : std::exchange(kept_, {})) {
-    const Rank from = message.from;
-    const bool is_header = message.payload.size() >= sizeof(LivingHeader);
-    if (!is_header && !present_[from]) continue;
-    const auto [header, payload] = read_living(from, message.payload);
-    const Deadline soon = deadline_in(kLivingSoon);
-    const bool leads_or_asks = header.kind == Kind::kSuccession || header.kind == Kind::kLeading;
-    if (from == leader_ || (leads_or_asks && present_[from])) {
-      kept.push_back(std::move(message));
-    } else if (leads_or_asks) {
-      send(from, Kind::kCutOff, 0, {}, soon);
-    } else if (header.kind == Kind::kFarewell && present_[from]) {
-      throw PeerError(text_of(payload));
-    } else if (header.kind == Kind::kReturn) {
-      const std::string text =
-          list_of({rank()}) + " does not lead, but " + list_of({leader_.load()});
-      send(from, Kind::kFarewell, 0, bytes_of(text), soon);
-    }
-  }
-  kept_ = std::move(kept);
+void ElasticCollectives::hear(const transport::Message& message) {
+  received_ += message.payload.size();
+  group_.on_message(message.from, message.payload, Clock::now());
 }
 
-// The lowest that is left, as far as this rank can see.
-Rank ElasticCollectives::successor() const {
+void ElasticCollectives::look_for_lost() {
+  std::vector<Rank> lost;
   for (Rank other = 0; other < size(); ++other) {
-    if (other == rank()) break;
-    if (present_[other] && transport_.gone(other).empty()) return other;
+    if (other != rank() && group_.reaches(other) && !transport_.gone(other).empty()) {
+      lost.push_back(other);
+    }
   }
-  return rank();
+  // What they sent before they went.
+  while (!lost.empty()) {
+    const auto message = transport_.try_receive(kElasticTag);
+    if (!message) break;
+    hear(*message);
+  }
+  for (const Rank other : lost) group_.on_lost(other, transport_.gone(other), Clock::now());
 }
 
-void ElasticCollectives::cut_off(const std::string& why) const {
-  throw CutOffError(list_of({rank()}) + " is cut off from the others: " + why);
+void ElasticCollectives::flush(Lock& lock) {
+  if (std::exchange(flushing_, true)) return;  // the other thread takes these too
+  while (!outgoing_.empty()) {
+    const Outgoing one = std::move(outgoing_.front());
+    outgoing_.pop_front();
+    const Deadline deadline = std::max(send_until_, deadline_in(kSoon));
+    lock.unlock();
+    std::string failure;
+    try {
+      carry(one, deadline);
+    } catch (const PeerError& error) {
+      failure = error.what();
+    }
+    lock.lock();
+    if (!failure.empty()) group_.leave(failure);
+  }
+  flushing_ = false;
+  changed_.notify_all();
+}
+
+void ElasticCollectives::carry(const Outgoing& one, Deadline deadline) {
+  const bool was_gone = !transport_.gone(one.to).empty();
+  if (one.last && was_gone) return;  // who is back has nothing to do with it
+  try {
+    if (!one.message.empty()) transport_.send(one.to, kElasticTag, one.message, deadline);
+    sent_ += one.message.size();
+  } catch (const PeerError&) {
+    if (!transport_.gone(rank()).empty()) return;             // this rank has left
+    if (transport_.gone(one.to).empty() && !one.last) throw;  // it is there, but slow
+  }
+  if (one.last) transport_.give_up(one.to);
+}
+
+void ElasticCollectives::welcome(Rank rank, std::span<const std::byte> entry, Deadline deadline) {
+  Lock lock(mutex_);
+  send_until_ = deadline;
+  group_.welcome(rank, entry);
+  flush(lock);
 }
 
 Bytes ElasticCollectives::enter(Deadline deadline) {
-  const auto lost = [this] { cut_off(list_of({leader_.load()}) + " " + transport_.gone(leader_)); };
-  if (!send(leader_, Kind::kReady, 0, {}, deadline)) lost();
-  while (true) {
-    const std::optional<transport::Message> message = receive_from_leader(deadline);
-    if (!message) lost();
-    const auto [header, payload] = read_living(leader_, message->payload);
-    if (header.kind == Kind::kEntry) return {payload.begin(), payload.end()};
-    if (header.kind != Kind::kResult) {
-      throw PeerError(list_of({leader_.load()}) + " sent something else than an entry");
-    }
-    operation_ = header.operation;
-    take_answer({payload.begin(), payload.end()});
-  }
+  Lock lock(mutex_);
+  group_.enter();
+  wait_for(lock, deadline, [&] { return group_.entry().has_value(); });
+  Bytes entry = *group_.entry();
+  take_answer(lock);
+  return entry;
 }
 
 void ElasticCollectives::leave(const std::string& reason) {
-  const std::string text = farewell(list_of({rank()}), reason);
-  {
-    const std::lock_guard lock(mutex_);
-    if (!failure_.empty()) return;
-    failure_ = text;
-  }
-  const Rank leader = leader_;
-  bool told = false;
-  try {
-    told = leader != rank() &&
-           send(leader, Kind::kFarewell, 0, bytes_of(text), deadline_in(kLivingSoon));
-  } catch (const PeerError&) {  // who leads has left as well
-  }
-  if (!told) end_all(text);
+  Lock lock(mutex_);
+  if (group_.end()) return;
+  send_until_ = {};
+  group_.leave(farewell(list_of({rank()}), reason));
+  flush(lock);
+  changed_.wait_until(lock, deadline_in(kSoon), [&] { return !flushing_; });
+  lock.unlock();
   transport_.close();
-}
-
-void ElasticCollectives::fail_if_broken() {
-  const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) throw PeerError("the group is broken since: " + failure_);
 }
 
 std::string introduce_to(transport::Transport& transport, Rank leader, const std::string& own,
                          std::vector<bool>& present, Deadline deadline) {
-  ElasticCollectives group(transport, {}, leader);
-  const auto lost = [&] { group.cut_off(list_of({leader}) + " " + transport.gone(leader)); };
-  if (!group.send(leader, LivingKind::kReturn, 0, bytes_of(own), deadline)) lost();
-  while (true) {
-    const std::optional<transport::Message> message = group.receive_from_leader(deadline);
-    if (!message) lost();
-    const auto [header, payload] = read_living(leader, message->payload);
+  transport::Message message;
+  try {
+    transport.send(
+        leader, kElasticTag,
+        membership::elastic_message(membership::ElasticKind::kReturn, 0, membership::bytes_of(own)),
+        deadline);
+    membership::ElasticKind kind = membership::ElasticKind::kReturn;
     // What its predecessor was to get may still come.
-    if (header.kind != LivingKind::kIntroduction) continue;
-    const LivingAnswer answer = read_answer(payload, transport.size());
-    present = answer.present;
-    return text_of(answer.result);
+    while (kind != membership::ElasticKind::kIntroduction &&
+           kind != membership::ElasticKind::kFarewell) {
+      message = transport.receive(leader, kElasticTag, deadline);
+      kind = membership::read_elastic(leader, message.payload).header.kind;
+    }
+  } catch (const PeerError&) {
+    const std::string why = transport.gone(leader);
+    if (why.empty()) throw;
+    throw CutOffError(list_of({transport.rank()}) +
+                      " is cut off from the others: " + list_of({leader}) + " " + why);
   }
+  const auto [header, payload] = membership::read_elastic(leader, message.payload);
+  if (header.kind == membership::ElasticKind::kFarewell)
+    throw PeerError(membership::text_of(payload));
+  const membership::ElasticAnswer answer = membership::read_answer(payload, transport.size());
+  present = answer.present;
+  return membership::text_of(answer.result);
 }
 
 }  // namespace cohort::collectives

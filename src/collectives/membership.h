@@ -23,15 +23,15 @@ struct Membership {
   int host_rank = 0;  // among the ranks of this host
   int host_size = 1;
 
+  // Messages between any two ranks, where JobOptions::messages asked for them; null otherwise.
+  // Knows what it carried: messages->traffic().
+  std::unique_ptr<transport::MeteredTransport> messages = nullptr;
+
   // Two channels that do not hold each other up: one for the thread that trains, one for the thread
   // that exchanges gradients meanwhile.
   std::unique_ptr<Collectives> control = nullptr;
   std::unique_ptr<Collectives> gradients = nullptr;
   bool gradients_on_device = false;  // the second sums in the GPU's memory
-
-  // Messages between any two ranks, where JobOptions::messages asked for them; null otherwise.
-  // Knows what it carried: messages->traffic().
-  std::unique_ptr<transport::MeteredTransport> messages = nullptr;
 
   // Where all ranks are on one GPU, what their messages point to; null elsewhere.
   std::shared_ptr<kernels::MessageBoard> board = nullptr;

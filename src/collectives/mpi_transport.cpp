@@ -297,7 +297,7 @@ class MpiTransport final : public transport::Transport {
   void take(Rank from, Bytes piece) {
     Peer& peer = peers_[from];
     Label label;
-    if (piece.size() < sizeof label) return give_up(from, "it sent a message that is too short");
+    if (piece.size() < sizeof label) return note_lost(from, "it sent a message that is too short");
     std::memcpy(&label, piece.data() + piece.size() - sizeof label, sizeof label);
     piece.resize(piece.size() - sizeof label);
     if (label.kind == Kind::kLast) {
@@ -356,11 +356,11 @@ class MpiTransport final : public transport::Transport {
       char text[64];
       std::snprintf(text, sizeof text, "it has not answered for %.1f s",
                     1e-3 * static_cast<double>(peer.silent.count()));
-      give_up(other, text);
+      note_lost(other, text);
     }
   }
 
-  void give_up(Rank peer, const std::string& why) {
+  void note_lost(Rank peer, const std::string& why) {
     peers_[peer].heard_last = true;
     mailbox_.note_gone(peer, "is lost: " + why);
     const std::lock_guard lock(peers_[peer].sending);

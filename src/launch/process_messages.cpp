@@ -38,7 +38,7 @@ transport::TcpLane message_lane(const ProcessPlan& plan) {
 std::vector<std::string> process_names(const ProcessPlan& plan) {
   std::vector<std::string> names;
   for (int process = 0; process < plan.processes; ++process) {
-    names.push_back(collectives::list_of(plan.ranks_of(process)) + place_of(plan, process));
+    names.push_back(list_of(plan.ranks_of(process)) + place_of(plan, process));
   }
   return names;
 }
@@ -47,8 +47,7 @@ std::vector<std::string> rank_names(const ProcessPlan& plan) {
   std::vector<std::string> names;
   for (int process = 0; process < plan.processes; ++process) {
     const std::string place = place_of(plan, process);
-    for (const Rank rank : plan.ranks_of(process))
-      names.push_back(collectives::list_of({rank}) + place);
+    for (const Rank rank : plan.ranks_of(process)) names.push_back(list_of({rank}) + place);
   }
   return names;
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -118,10 +119,14 @@ class TcpJob final : public Job {
     return members;
   }
 
-  void set_rejoin_info(const std::string& text) override { rejoin_info_ = text; }
+  void set_rejoin_info(const std::string& text) override {
+    const std::lock_guard lock(mutex_);
+    rejoin_info_ = text;
+  }
   std::string rejoin_info() const override { return rejoin_info_; }
 
   std::vector<network::Address> addresses() const override {
+    const std::lock_guard lock(mutex_);
     std::vector<network::Address> all;
     for (int process = 0; process < static_cast<int>(all_.size()); ++process) {
       if (process != plan_.process) all.push_back(all_[process].address);
@@ -175,10 +180,14 @@ class TcpJob final : public Job {
       return introduce(rank, text);
     };
     elastic.joined = [this](Rank rank, const std::string& text) {
+      const std::lock_guard lock(mutex_);
       all_[rank] = introduction_from(text, rank);
     };
     elastic.has_ended = [this](Rank rank) {
-      return network::nobody_listens_at(all_[rank / plan_.local_size].address, kTimeToRefuse);
+      std::unique_lock lock(mutex_);
+      const network::Address address = all_[rank / plan_.local_size].address;
+      lock.unlock();
+      return network::nobody_listens_at(address, kTimeToRefuse);
     };
     elastic.leads = [this] { lead(); };
     return elastic;
@@ -189,6 +198,7 @@ class TcpJob final : public Job {
     if (!lets_back()) {
       throw ConfigError("a process with several workers cannot come back: go on with --resume");
     }
+    const std::lock_guard lock(mutex_);
     all_[rank] = introduction_from(text, rank);
     return joined_text(all_, rejoin_info_);
   }
@@ -367,7 +377,7 @@ class TcpJob final : public Job {
       for (const int process : plan_.hosts[host]) {
         for (const Rank rank : plan_.ranks_of(process)) ranks.push_back(rank);
       }
-      lane.names.push_back(collectives::list_of(ranks) + " on " + plan_.names[host]);
+      lane.names.push_back(list_of(ranks) + " on " + plan_.names[host]);
       if (static_cast<int>(host) == plan_.host) hosts.ranks = ranks;
     }
     hosts.names = lane.names;
@@ -410,6 +420,8 @@ class TcpJob final : public Job {
   JobOptions options_;
   std::shared_ptr<TrafficMeter> meter_ = std::make_shared<TrafficMeter>();  // of all links
   ProcessPlan plan_;
+  // A leader's collectives ask from their own thread while the worker's learns who joined.
+  mutable std::mutex mutex_;       // guards the next two once there are collectives
   std::vector<Introduction> all_;  // by process
   std::string rejoin_info_;
   network::Address meet_;

@@ -52,6 +52,12 @@ class InProcessTransport final : public Transport {
     return why.empty() ? group_->mailboxes[peer]->gone(peer) : why;
   }
 
+  void give_up(Rank peer) override {
+    check_rank(peer);
+    own().note_gone(peer, kGivenUp);
+    group_->mailboxes[peer]->note_gone(rank());
+  }
+
   void close() override { shut(); }
 
  private:

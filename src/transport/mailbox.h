@@ -17,7 +17,9 @@
 
 namespace cohort::transport {
 
-inline constexpr const char* kClosed = "has closed";  // why a rank is gone that left in good order
+// Why a rank is gone: it left in good order, or this one gave it up.
+inline constexpr const char* kClosed = "has closed";
+inline constexpr const char* kGivenUp = "is lost: the others go on without it";
 
 class Mailbox {
  public:

@@ -45,6 +45,7 @@ class MeteredTransport final : public Transport {
   std::optional<Message> receive_any(Tag tag, Deadline deadline) override;
   std::string gone(Rank peer) const override { return inner_->gone(peer); }
   void readmit(Rank peer) override { inner_->readmit(peer); }
+  void give_up(Rank peer) override { inner_->give_up(peer); }
   void close() override { inner_->close(); }
 
  private:

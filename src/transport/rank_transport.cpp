@@ -190,6 +190,12 @@ class RankTransport final : public Transport {
     return noted.empty() ? hub_->process_gone(peer) : noted;  // the pump may not have looked yet
   }
 
+  // Of its process alone: the others there may go on.
+  void give_up(Rank peer) override {
+    check_rank(peer);
+    own_.note_gone(peer, kGivenUp);
+  }
+
   void close() override { shut(); }
 
  private:

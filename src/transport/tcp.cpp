@@ -132,6 +132,12 @@ class LaneTransport final : public TcpTransport {
     return lane_->introductions[peer];
   }
 
+  void give_up(Rank peer) override {
+    if (!gone(peer).empty()) return;
+    lane_->mailbox.note_gone(peer, kGivenUp);
+    core_->give_up(lane_, peer);
+  }
+
   std::string lost(Rank peer) const override {
     const std::string why = gone(peer);
     return why == kClosed ? "" : why;

@@ -292,6 +292,12 @@ void TcpCore::abandon(const std::shared_ptr<TcpOutgoing>& message) {
   boost::asio::post(io_, [message] { message->own_now(); });
 }
 
+void TcpCore::give_up(const std::shared_ptr<TcpLaneState>& lane, Rank member) {
+  boost::asio::post(io_, [lane, member] {
+    if (TcpWire* wire = std::exchange(lane->wires[member], nullptr)) wire->finish();
+  });
+}
+
 void TcpCore::close(const std::shared_ptr<TcpLaneState>& lane) {
   const auto done = std::make_shared<std::promise<void>>();
   std::future<void> given = done->get_future();

@@ -65,6 +65,8 @@ class TcpCore final : public TcpWire::Owner {
   void open(const std::shared_ptr<TcpLaneState>& lane, Deadline deadline);
   void call(const std::shared_ptr<TcpLaneState>& lane, Rank member, const network::Address& address,
             Deadline deadline);
+  // Sends the member what was sent to it before, and hangs up.
+  void give_up(const std::shared_ptr<TcpLaneState>& lane, Rank member);
   // Returns when the links have been given what was sent before, and the farewell.
   void close(const std::shared_ptr<TcpLaneState>& lane);
   bool listen_also(const network::Address& address);

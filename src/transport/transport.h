@@ -66,6 +66,10 @@ class Transport {
   // be written to and heard of, so that nobody takes it for its predecessor.
   virtual void readmit(Rank) {}
 
+  // This rank goes on without the peer, which counts as lost from now on; the link to it is closed
+  // after what was sent. Nothing where it is gone().
+  virtual void give_up(Rank) {}
+
   // Leaves the group: every waiting call of this transport throws PeerError, now and later, and
   // the peers that wait for this rank get PeerError instead of its messages. Idempotent.
   virtual void close() = 0;

@@ -4,10 +4,12 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import time
 
 import program
 from program import changed
+from two_hosts import two_hosts
 from workers_test import PLAIN, WorkersTest
 
 WORKERS = 4
@@ -233,6 +235,40 @@ class Survival(WorkersTest):
                 return
             time.sleep(0.05)
         self.fail(f"no event '{name}' in {run}")
+
+    def test_the_others_go_on_without_one_that_the_first_does_not_hear(self):
+        # Its neighbours in the ring hear it well, and wait for it in every round.
+        settings = changed(PLAIN, iterations=100000, batch=12, eval_every=0, lr=0.02,
+                           peer_timeout=120)
+        command = [program.COHORT, "train", "--engine", "tcp", "--workers", WORKERS, "--name", "a",
+                   *settings, *METHODS["choco"], "--failpoints", SLOW]
+        with two_hosts(self.folder) as hosts:
+            for rank in range(WORKERS):
+                host = hosts.names[1 if rank == 2 else 0]
+                variables = {"RANK": str(rank), "WORLD_SIZE": str(WORKERS), "MASTER_PORT": "29700",
+                             "MASTER_ADDR": hosts.addresses[0],
+                             "COHORT_TOKEN": "0123456789abcdef" * 4}
+                process = subprocess.Popen(
+                    ["ip", "netns", "exec", host, "unshare", "--uts", "sh", "-c",
+                     'hostname "$0"; exec "$@"', host, *map(str, command)], cwd=self.folder,
+                    env={**self.environment, **variables}, stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL)
+                self.addCleanup(process.wait)
+                self.addCleanup(process.kill)
+            run = self.folder / "runs/a"
+            self.wait_for_step(process, run, 100)
+            with hosts.deaf(29700):
+                began = time.monotonic()
+                self.wait_for_event(run, "lost", 1)
+                lost_at = self.last_step(run)
+                while self.last_step(run) < lost_at + 100:
+                    self.assertLess(time.monotonic() - began, program.patiently(12))
+                    time.sleep(0.05)
+            self.wait_for_event(run, "joined", 1)
+        self.assertEqual({event["detail"] for event in self.events(run, "lost")}, {"rank 2"})
+
+    def last_step(self, run):
+        return max(record["step"] for record in self.metrics(run, "step", torn=True))
 
     def test_a_run_saved_without_one_goes_on_with_all(self):
         for method in ("choco", "ecd"):

@@ -78,6 +78,23 @@ class TwoHosts:
             if done.returncode != 0:
                 raise unittest.SkipTest(f"two hosts: no slow link here: {done.stderr}".strip())
 
+    @contextlib.contextmanager
+    def deaf(self, port):
+        """What comes to this port of the first host vanishes meanwhile; what it sends arrives."""
+        def nft(text):
+            subprocess.run(["ip", "netns", "exec", self.names[0], "nft", "-f", "-"], input=text,
+                           check=True, timeout=20, text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE)
+        if shutil.which("nft") is None:
+            raise unittest.SkipTest("two hosts: there is no nft")
+        try:
+            nft("table inet deaf { chain input { type filter hook input priority 0; "
+                f"ip saddr {self.addresses[1]} tcp dport {port} drop; }}; }}")
+        except subprocess.CalledProcessError as error:
+            raise unittest.SkipTest(f"two hosts: no filters here: {error.stderr}".strip())
+        yield
+        nft("delete table inet deaf")
+
     def disconnect(self):
         """Pulls the cable."""
         ip("-n", self.names[1], "link", "set", "pair", "down")

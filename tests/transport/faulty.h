@@ -40,6 +40,7 @@ class FaultyTransport final : public Transport {
     return inner_->receive_any(tag, deadline);
   }
   std::string gone(Rank peer) const override { return inner_->gone(peer); }
+  void give_up(Rank peer) override { inner_->give_up(peer); }
   void close() override;
 
  private:

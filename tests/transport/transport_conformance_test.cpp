@@ -201,6 +201,23 @@ TEST_P(TransportConformance, DeliversWhatALostPeerHadSent) {
   }
 }
 
+TEST_P(TransportConformance, GoesOnWithoutAPeerThatItGivesUp) {
+  Group group = make(3);
+  group[0]->send(1, 4, bytes("last words"), far());
+  group[0]->give_up(1);
+  EXPECT_NE(group[0]->gone(1), "");
+  EXPECT_EQ(group[0]->gone(2), "");
+  EXPECT_THROW(group[0]->send(1, 4, {}, far()), PeerError);
+  EXPECT_EQ(text(group[1]->receive(0, 4, far())), "last words");
+  try {
+    group[1]->send(0, 4, bytes("too late"), far());
+  } catch (const PeerError&) {  // it knows already
+  }
+  group[2]->send(0, 4, bytes("here"), far());
+  EXPECT_EQ(text(*group[0]->receive_any(4, far())), "here");
+  EXPECT_FALSE(group[0]->try_receive(4).has_value());
+}
+
 TEST_P(TransportConformance, ServesSeveralThreadsOfOneRankAtOnce) {
   constexpr int kThreads = 4;
   constexpr int kMessages = 200;

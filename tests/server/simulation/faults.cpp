@@ -7,9 +7,9 @@
 namespace cohort::server::simulation {
 
 void World::plan(Fault kind) {
-  const Time every = swarm_.every[kind];
+  const cohort::simulation::Time every = swarm_.every[kind];
   if (every == 0) return;
-  const Time at = now_ + around(every);
+  const cohort::simulation::Time at = now_ + around(every);
   if (at < swarm_.calm_at) queue_.add(at, EventKind::kFault, kind);
 }
 
@@ -30,7 +30,8 @@ void World::fault(Fault kind) {
   if (kind == kServerPause) {
     if (!server_.up() || server_.paused) return;
     server_.paused = true;
-    const Time until = now_ + around(chance(0.5) ? kSecond : 4 * kSecond);
+    const cohort::simulation::Time until =
+        now_ + around(chance(0.5) ? cohort::simulation::kSecond : 4 * cohort::simulation::kSecond);
     for (const auto& each : processes_) oracle_.process_hindered(each->index(), until);
     ++outcome_.pauses;
     queue_.add(until, EventKind::kWakeServer);
@@ -47,7 +48,9 @@ void World::fault(Fault kind) {
       }
       return;
     case kClog: {
-      const Time until = now_ + around(chance(0.5) ? 300 * kMillisecond : 3 * kSecond);
+      const cohort::simulation::Time until =
+          now_ + around(chance(0.5) ? 300 * cohort::simulation::kMillisecond
+                                    : 3 * cohort::simulation::kSecond);
       oracle_.process_hindered(process->index(), until);
       const std::int64_t which = draw(3);
       if (which != 0) process->clogged_until[kServerEnd] = until;
@@ -57,10 +60,11 @@ void World::fault(Fault kind) {
     case kCrash:
       return crash_worker(*process);
     case kPause:
-      return pause_worker(*process, around(chance(0.5) ? kSecond : 4 * kSecond));
+      return pause_worker(*process, around(chance(0.5) ? cohort::simulation::kSecond
+                                                       : 4 * cohort::simulation::kSecond));
     case kReplace:
-      pause_worker(*process, around(4 * kSecond));
-      queue_.add(now_ + around(kSecond), EventKind::kSpawn,
+      pause_worker(*process, around(4 * cohort::simulation::kSecond));
+      queue_.add(now_ + around(cohort::simulation::kSecond), EventKind::kSpawn,
                  static_cast<std::uint32_t>(process->rank()));
       return;
     case kDie:
@@ -96,7 +100,8 @@ void World::calm() {
     if (!process.alive) continue;
     const RankState& state = ranks_[static_cast<std::size_t>(process.rank())];
     if (state.process != process.index()) {
-      queue_.add(now_ + around(kSecond), EventKind::kKill, static_cast<std::uint32_t>(i));
+      queue_.add(now_ + around(cohort::simulation::kSecond), EventKind::kKill,
+                 static_cast<std::uint32_t>(i));
     }
     if (process.paused) wake_worker(process);
   }
@@ -113,7 +118,8 @@ void World::spawn(Rank rank) {
   if (tracing())
     say("process " + std::to_string(index) + " of worker " + std::to_string(rank) + " starts");
   if (calm_ && state.process >= 0) {
-    queue_.add(now_ + around(kSecond), EventKind::kKill, static_cast<std::uint32_t>(state.process));
+    queue_.add(now_ + around(cohort::simulation::kSecond), EventKind::kKill,
+               static_cast<std::uint32_t>(state.process));
   }
   oracle_.process_started(index, rank);
   processes_.push_back(std::make_unique<WorkerProcess>(*this, index, rank, restarted_));
@@ -140,7 +146,7 @@ void World::crash_worker(WorkerProcess& process) {
   }
   const RankState& state = ranks_[static_cast<std::size_t>(process.rank())];
   if (state.process == process.index() && !state.gone) {
-    queue_.add(now_ + around(kSecond), EventKind::kSpawn,
+    queue_.add(now_ + around(cohort::simulation::kSecond), EventKind::kSpawn,
                static_cast<std::uint32_t>(process.rank()));
   }
 }
@@ -158,7 +164,7 @@ void World::worker_refused(WorkerProcess& process, const std::string& why) {
   crash_worker(process);
 }
 
-void World::pause_worker(WorkerProcess& process, Time length) {
+void World::pause_worker(WorkerProcess& process, cohort::simulation::Time length) {
   if (process.phase() == WorkerProcess::Phase::kDone) return;
   if (tracing()) say("process " + std::to_string(process.index()) + " is stopped");
   ++outcome_.pauses;
@@ -173,7 +179,7 @@ void World::wake_worker(WorkerProcess& process) {
   process.paused = false;
   const RankState& state = ranks_[static_cast<std::size_t>(process.rank())];
   if (state.process != process.index()) {  // a zombie: it lives until somebody finds it
-    queue_.add(now_ + around(2 * kSecond), EventKind::kKill,
+    queue_.add(now_ + around(2 * cohort::simulation::kSecond), EventKind::kKill,
                static_cast<std::uint32_t>(process.index()));
   }
   const bool timer_first = chance(0.5);
@@ -211,7 +217,7 @@ void World::crash_server() {
       end_channel(lost, kWorkerEnd);
     }
   }
-  queue_.add(now_ + around(kSecond), EventKind::kServerUp);
+  queue_.add(now_ + around(cohort::simulation::kSecond), EventKind::kServerUp);
 }
 
 // By a signal, which workers answer when they can, or without one.
@@ -224,7 +230,7 @@ void World::restart_job() {
   for (const auto& process : processes_) {
     if (process->alive) process->interrupt();
   }
-  queue_.add(now_ + draw(3 * kSecond), EventKind::kEndJob);
+  queue_.add(now_ + draw(3 * cohort::simulation::kSecond), EventKind::kEndJob);
 }
 
 // Worker 0 dies and is resumed, while the others are stopped for so long that they are given up.
@@ -236,7 +242,7 @@ void World::resume_first_alone() {
     if (process->rank() == 0) {
       crash_worker(*process);
     } else {
-      pause_worker(*process, swarm_.evict_after + draw(5 * kSecond));
+      pause_worker(*process, swarm_.evict_after + draw(5 * cohort::simulation::kSecond));
     }
   }
 }
@@ -257,8 +263,10 @@ void World::end_job() {
   for (Rank rank = 0; rank < swarm_.workers; ++rank) {
     RankState& state = ranks_[static_cast<std::size_t>(rank)];
     // By hand that may be much later than the others.
-    const Time late = rank == 0 && chance(0.2) ? 12 * kSecond : 0;
-    queue_.add(now_ + late + around(kSecond), EventKind::kSpawn, static_cast<std::uint32_t>(rank));
+    const cohort::simulation::Time late =
+        rank == 0 && chance(0.2) ? 12 * cohort::simulation::kSecond : 0;
+    queue_.add(now_ + late + around(cohort::simulation::kSecond), EventKind::kSpawn,
+               static_cast<std::uint32_t>(rank));
     state.done = state.gone = false;
   }
   if (swarm_.keeps_state && chance(0.5)) crash_server();
@@ -268,7 +276,7 @@ void World::wake_server() {
   if (!server_.up() || !server_.paused) return;
   if (tracing()) say("server goes on");
   server_.paused = false;
-  if (chance(0.5)) on_server([&] { server_.machine().on_tick(moment(now_)); });
+  if (chance(0.5)) on_server([&] { server_.machine().on_tick(cohort::simulation::moment(now_)); });
   std::vector<std::uint32_t> waiting;
   for (const std::uint32_t id : live_wires_) {
     if (chance(0.5)) wire(id).heard[kServerEnd] = now_;

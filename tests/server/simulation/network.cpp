@@ -7,14 +7,14 @@
 
 namespace cohort::server::simulation {
 
-Time World::delay() { return around(swarm_.delay); }
+cohort::simulation::Time World::delay() { return around(swarm_.delay); }
 
 bool World::stopped(const Wire& wire, End end) const {
   return end == kServerEnd ? server_.paused
                            : processes_[static_cast<std::size_t>(wire.process)]->paused;
 }
 
-Time World::blocked_until(const Wire& wire, End to) const {
+cohort::simulation::Time World::blocked_until(const Wire& wire, End to) const {
   const auto& process = *processes_[static_cast<std::size_t>(wire.process)];
   return std::max(wire.towards[to].clogged_until, process.clogged_until[to]);
 }
@@ -23,8 +23,9 @@ void World::connect(WorkerProcess& process) {
   if (!process.alive || process.connection != 0) return;
   const bool blocked = process.clogged_until[0] > now_ || process.clogged_until[1] > now_;
   if (process.paused || blocked || !server_.up() || server_.paused) {
-    queue_.add(now_ + 100 * kMillisecond + draw(200 * kMillisecond), EventKind::kConnect,
-               static_cast<std::uint32_t>(process.index()));
+    queue_.add(now_ + 100 * cohort::simulation::kMillisecond +
+                   draw(200 * cohort::simulation::kMillisecond),
+               EventKind::kConnect, static_cast<std::uint32_t>(process.index()));
     return;
   }
   Wire& made = wires_.emplace_back();
@@ -38,7 +39,9 @@ void World::connect(WorkerProcess& process) {
     say("process " + std::to_string(process.index()) + " of worker " +
         std::to_string(process.rank()) + " connects as connection " + std::to_string(made.id));
   }
-  on_server([&] { server_.machine().on_connected(made.id, process.rank(), moment(now_)); });
+  on_server([&] {
+    server_.machine().on_connected(made.id, process.rank(), cohort::simulation::moment(now_));
+  });
   process.connected();
 }
 
@@ -79,18 +82,19 @@ void World::server_sends(membership::ConnectionId to, const network::FrameHeader
 
 bool World::has_room(membership::ConnectionId to) {
   if (!chance(swarm_.congested)) return true;
-  queue_.add(now_ + draw(5 * kMillisecond), EventKind::kRoom, static_cast<std::uint32_t>(to));
+  queue_.add(now_ + draw(5 * cohort::simulation::kMillisecond), EventKind::kRoom,
+             static_cast<std::uint32_t>(to));
   return false;
 }
 
 void World::give_room(Wire& wire) {
   if (!server_.up() || wire.boot != server_.boot() || !wire.open[kServerEnd]) return;
   if (server_.paused) {
-    queue_.add(now_ + draw(5 * kMillisecond), EventKind::kRoom, wire.id);
+    queue_.add(now_ + draw(5 * cohort::simulation::kMillisecond), EventKind::kRoom, wire.id);
     return;
   }
   if (tracing()) say("connection " + std::to_string(wire.id) + " has room");
-  on_server([&] { server_.machine().on_room(wire.id, moment(now_)); });
+  on_server([&] { server_.machine().on_room(wire.id, cohort::simulation::moment(now_)); });
 }
 
 void World::server_closes(membership::ConnectionId connection, const std::string& reason) {
@@ -120,7 +124,7 @@ void World::deliver(Wire& wire, End to) {
   Channel& channel = wire.towards[to];
   if (channel.empty()) return;  // it was cut off
   if (!wire.open[to]) return channel.pop();
-  const Time blocked = blocked_until(wire, to);
+  const cohort::simulation::Time blocked = blocked_until(wire, to);
   if (blocked > now_) {
     queue_.add(blocked + 1, EventKind::kDeliver, wire.id, to);
   } else if (stopped(wire, to)) {
@@ -172,7 +176,9 @@ void World::take_front(Wire& wire, End to) {
       wire.introduced = true;  // workers begin with a join
       server_hears(wire);
       oracle_.server_got(wire.process, header, payload);
-      on_server([&] { server_.machine().on_frame(wire.id, header, payload, moment(now_)); });
+      on_server([&] {
+        server_.machine().on_frame(wire.id, header, payload, cohort::simulation::moment(now_));
+      });
     } else {
       process.frame(header, payload, wire.boot);
     }
@@ -203,12 +209,12 @@ void World::end_lost(Wire& wire, End end, const char* why) {
     if (processes_[static_cast<std::size_t>(wire.process)]->joined_by == wire.id) {
       oracle_.server_lost(wire.process, now_);
     }
-    on_server([&] { server_.machine().on_lost(wire.id, moment(now_)); });
+    on_server([&] { server_.machine().on_lost(wire.id, cohort::simulation::moment(now_)); });
     return;
   }
   auto& process = *processes_[static_cast<std::size_t>(wire.process)];
   process.lost();
-  queue_.add(now_ + draw(300 * kMillisecond), EventKind::kConnect,
+  queue_.add(now_ + draw(300 * cohort::simulation::kMillisecond), EventKind::kConnect,
              static_cast<std::uint32_t>(process.index()));
 }
 
@@ -234,7 +240,8 @@ void World::break_wire(Wire& wire) {
   for (const End to : {kServerEnd, kWorkerEnd}) {
     Channel& channel = wire.towards[to];
     drop_tail(channel);
-    if (chance(swarm_.lingering)) channel.clogged_until = now_ + draw(4 * kSecond);
+    if (chance(swarm_.lingering))
+      channel.clogged_until = now_ + draw(4 * cohort::simulation::kSecond);
     if (chance(swarm_.unnoticed)) {
       channel.copy_lent();
       channel.cut = true;
@@ -253,7 +260,7 @@ void World::heartbeat(Wire& wire) {
       wire.heard[to] = now_;
       if (to == kServerEnd) {
         if (wire.introduced) server_hears(wire);
-        server_.machine().on_heard(wire.id, moment(now_));
+        server_.machine().on_heard(wire.id, cohort::simulation::moment(now_));
       }
     } else if (now_ - wire.heard[to] > swarm_.silence) {
       end_lost(wire, to, "silent");

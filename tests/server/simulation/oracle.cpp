@@ -14,7 +14,7 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
 }
 
 // After it was heard of last, as protocol.md says.
-constexpr Time kComesBackWithin = 10 * kSecond;
+constexpr cohort::simulation::Time kComesBackWithin = 10 * cohort::simulation::kSecond;
 
 }  // namespace
 
@@ -48,7 +48,8 @@ Oracle::Oracle(Seed seed, const Swarm& swarm) : seed_(seed), swarm_(swarm) {}
 
 void Oracle::fail(Breach breach, const std::string& text) const { throw Violation(breach, text); }
 
-void Oracle::server_started(const ServerSnapshot* durable, std::uint64_t version, Time now) {
+void Oracle::server_started(const ServerSnapshot* durable, std::uint64_t version,
+                            cohort::simulation::Time now) {
   ++boot_;
   started_at_.push_back(now);
   serving_ = boot_ == 0;
@@ -86,9 +87,10 @@ void Oracle::server_started(const ServerSnapshot* durable, std::uint64_t version
 
 // What is lost with the server is at most what came since the last snapshot, and those are made
 // when they are due: one may be waiting for another to be written.
-void Oracle::server_died(Time now) {
+void Oracle::server_died(cohort::simulation::Time now) {
   if (swarm_.persist_fails > 0 || swarm_.every[kServerPause] > 0) return;
-  const Time at_most = swarm_.snapshot_every + 2 * longest_write_ + 300 * kMillisecond;
+  const cohort::simulation::Time at_most =
+      swarm_.snapshot_every + 2 * longest_write_ + 300 * cohort::simulation::kMillisecond;
   for (Rank rank = 0; rank < swarm_.workers; ++rank) {
     for (int push = 0; push < kMaxPushes; ++push) {
       if (digits_[at(rank)][at(push)] == 0 || durable_digits_[at(rank)][at(push)] != 0) continue;
@@ -99,7 +101,9 @@ void Oracle::server_died(Time now) {
   }
 }
 
-void Oracle::snapshot_takes(Time time) { longest_write_ = std::max(longest_write_, time); }
+void Oracle::snapshot_takes(cohort::simulation::Time time) {
+  longest_write_ = std::max(longest_write_, time);
+}
 
 void Oracle::snapshot_made(const ServerSnapshot& snapshot) {
   if (!snapshot.parameters.empty() && known_ && !same_bits(snapshot.parameters, model_)) {
@@ -116,7 +120,8 @@ void Oracle::snapshot_kept(std::uint64_t id) {
   }
 }
 
-void Oracle::model_seen(std::uint64_t version, std::span<const float> parameters, Time now) {
+void Oracle::model_seen(std::uint64_t version, std::span<const float> parameters,
+                        cohort::simulation::Time now) {
   if (parameters.empty() || (known_ && version == version_)) {
     if (known_ && !same_bits(parameters, model_)) {
       fail(Breach::kTorn, "the model changed and its version did not");
@@ -139,7 +144,8 @@ void Oracle::values_brought(const Checkpoint& values) {
 }
 
 // Whether that is a model that somebody has brought, and may have been changed once since.
-bool Oracle::begin(std::uint64_t version, std::span<const float> parameters, Time now) {
+bool Oracle::begin(std::uint64_t version, std::span<const float> parameters,
+                   cohort::simulation::Time now) {
   auto found = std::find_if(brought_.begin(), brought_.end(), [&](const Checkpoint& each) {
     return each.version == version && same_bits(each.values, parameters);
   });
@@ -170,7 +176,7 @@ bool Oracle::begin(std::uint64_t version, std::span<const float> parameters, Tim
 
 // Whoever was heard of a short time ago may be about to come back, if only it lives and no other
 // process comes in its place.
-void Oracle::check_beneath(Time now) const {
+void Oracle::check_beneath(cohort::simulation::Time now) const {
   for (const Process& process : processes_) {
     const bool current = process.incarnation != 0 && process.joined_life == life_ &&
                          process.incarnation == issued_[at(process.rank)];
@@ -181,7 +187,7 @@ void Oracle::check_beneath(Time now) const {
   }
 }
 
-void Oracle::job_forgotten(Time now) {
+void Oracle::job_forgotten(cohort::simulation::Time now) {
   check_beneath(now);
   under_way_ = false;
   ++life_;
@@ -201,7 +207,8 @@ void Oracle::job_forgotten(Time now) {
   clocks_.begin_again();
 }
 
-void Oracle::commit(std::uint64_t version, std::span<const float> parameters, Time now) {
+void Oracle::commit(std::uint64_t version, std::span<const float> parameters,
+                    cohort::simulation::Time now) {
   if (same_bits(parameters, model_)) {  // rounds that nobody can repeat are skipped
     // ... or had been pulled by somebody, so that their numbers are used up.
     const bool pulled = version > 0 && seen_.lower_bound(version - 1) != seen_.end();
@@ -258,7 +265,8 @@ void Oracle::commit(std::uint64_t version, std::span<const float> parameters, Ti
   made_at_[{boot_, version}] = now;
 }
 
-void Oracle::check_round(const std::vector<std::pair<Rank, int>>& added, Time now) {
+void Oracle::check_round(const std::vector<std::pair<Rank, int>>& added,
+                         cohort::simulation::Time now) {
   std::array<bool, kMaxWorkers> in = {};
   for (const auto& [rank, push] : added) {
     if (in[at(rank)]) fail(Breach::kTwice, "a round with two pushes of one worker");
@@ -312,8 +320,8 @@ void Oracle::process_started(int process, Rank rank) {
 
 void Oracle::process_died(int process) { processes_[at(process)].alive = false; }
 
-void Oracle::process_hindered(int process, Time until) {
-  Time& last = processes_[at(process)].hindered_until;
+void Oracle::process_hindered(int process, cohort::simulation::Time until) {
+  cohort::simulation::Time& last = processes_[at(process)].hindered_until;
   last = std::max(last, until);
 }
 

@@ -36,33 +36,36 @@ class Oracle {
   Oracle(Seed seed, const Swarm& swarm);
 
   // The server's life. `durable`: what it starts from.
-  void server_started(const ServerSnapshot* durable, std::uint64_t version, Time now);
-  void server_died(Time now);
+  void server_started(const ServerSnapshot* durable, std::uint64_t version,
+                      cohort::simulation::Time now);
+  void server_died(cohort::simulation::Time now);
   void snapshot_made(const ServerSnapshot& snapshot);
-  void snapshot_takes(Time time);        // to be written; from now on
-  void snapshot_kept(std::uint64_t id);  // it is on disk
+  void snapshot_takes(cohort::simulation::Time time);  // to be written; from now on
+  void snapshot_kept(std::uint64_t id);                // it is on disk
   // The model is at rest: before a change, and after every call.
-  void model_seen(std::uint64_t version, std::span<const float> parameters, Time now);
-  void call_ended(Time now);  // what was promised during the call must be true now
+  void model_seen(std::uint64_t version, std::span<const float> parameters,
+                  cohort::simulation::Time now);
+  void call_ended(
+      cohort::simulation::Time now);  // what was promised during the call must be true now
   void server_sent(int process, const network::FrameHeader& header,
-                   std::span<const std::byte> payload, Time now);
-  void server_heard(int process, Time now);
+                   std::span<const std::byte> payload, cohort::simulation::Time now);
+  void server_heard(int process, cohort::simulation::Time now);
   void server_got(int process, const network::FrameHeader& header,
                   std::span<const std::byte> payload);
-  void server_evicted(Rank rank, Time now);
+  void server_evicted(Rank rank, cohort::simulation::Time now);
   // All workers have come with a checkpoint: there is no model until worker 0 brings it.
-  void job_forgotten(Time now);
+  void job_forgotten(cohort::simulation::Time now);
   // Worker 0 is about to bring these to a server that has none.
   void values_brought(const Checkpoint& values);
   std::uint64_t beginnings() const { return beginnings_; }  // models that were brought
-  int lives() const { return life_; }       // how often the job has gone back to a checkpoint
-  void server_lost(int process, Time now);  // the connection by which it joined
+  int lives() const { return life_; }  // how often the job has gone back to a checkpoint
+  void server_lost(int process, cohort::simulation::Time now);  // the connection by which it joined
 
   // The workers' lives.
   void process_started(int process, Rank rank);
   void process_died(int process);
   // Stopped, cut off: it may be late through no fault of ours.
-  void process_hindered(int process, Time until);
+  void process_hindered(int process, cohort::simulation::Time until);
   void worker_sent(int process, const network::FrameHeader& header,
                    std::span<const std::byte> payload);
   void push_begun(int process, int push, bool poisoned);
@@ -71,7 +74,8 @@ class Oracle {
   void process_left(int process);
 
   void job_ended(const ServerCounters& counters);
-  void check_abandoned(Time now) const;  // the server ends although somebody still needs it
+  void check_abandoned(
+      cohort::simulation::Time now) const;  // the server ends although somebody still needs it
   std::uint64_t excused() const { return excused_; }
   std::uint64_t applied() const;
 
@@ -84,7 +88,7 @@ class Oracle {
     Told told = Told::kNothing;
     bool poisoned = false;
     int first_boot = 0;  // that it was sent to
-    Time applied_at = 0;
+    cohort::simulation::Time applied_at = 0;
     bool acknowledged = false;  // the server has said that it is in the model
     bool refused = false;       // or that it is in none
     int refused_in = -1;        // the boot that said so last
@@ -101,13 +105,14 @@ class Oracle {
     bool alive = true;
     bool left = false;
     bool released = false;  // it got its goodbye: nothing is taken from it any more
-    Time hindered_until = -1;
+    cohort::simulation::Time hindered_until = -1;
     int joined_boot = -1;
     int joined_life = 0;
-    Time heard = 0;
-    Time joined_at = 0;
-    std::uint64_t reads = 0;                   // the pull that is being answered
-    std::optional<Time> disconnected_at = {};  // the connection by which it joined, at the server
+    cohort::simulation::Time heard = 0;
+    cohort::simulation::Time joined_at = 0;
+    std::uint64_t reads = 0;  // the pull that is being answered
+    std::optional<cohort::simulation::Time> disconnected_at =
+        {};  // the connection by which it joined, at the server
   };
   struct Kept {
     Digits digits = {};
@@ -126,18 +131,21 @@ class Oracle {
     std::vector<float> values = {};
   };
 
-  bool begin(std::uint64_t version, std::span<const float> parameters, Time now);
-  void commit(std::uint64_t version, std::span<const float> parameters, Time now);
-  void check_round(const std::vector<std::pair<Rank, int>>& added, Time now);
+  bool begin(std::uint64_t version, std::span<const float> parameters,
+             cohort::simulation::Time now);
+  void commit(std::uint64_t version, std::span<const float> parameters,
+              cohort::simulation::Time now);
+  void check_round(const std::vector<std::pair<Rank, int>>& added, cohort::simulation::Time now);
   bool repeated(const std::vector<std::pair<Rank, int>>& added) const;
   void check_promise(const Promise& promise) const;
-  void on_joined(int process, std::uint64_t incarnation, const JoinedBody& body, Time now);
-  void on_fenced(Process& process, std::uint64_t incarnation, Time now);
+  void on_joined(int process, std::uint64_t incarnation, const JoinedBody& body,
+                 cohort::simulation::Time now);
+  void on_fenced(Process& process, std::uint64_t incarnation, cohort::simulation::Time now);
   void check_gap(int process) const;
   void check_alone(Rank rank) const;
-  void check_beneath(Time now) const;
+  void check_beneath(cohort::simulation::Time now) const;
   void check_lost(std::uint64_t counted) const;
-  bool is_member(const Process& process, Time now) const;
+  bool is_member(const Process& process, cohort::simulation::Time now) const;
   bool may_be_lost(const Push& push) const;
   bool may_differ(const Seen& seen, int boot, std::uint64_t version,
                   std::span<const float> values) const;
@@ -148,9 +156,9 @@ class Oracle {
   Seed seed_;
   Swarm swarm_;
   int boot_ = -1;
-  std::vector<Time> started_at_;  // by boot
-  bool under_way_ = false;        // somebody has joined in this boot but to begin again
-  bool serving_ = false;          // values have been sent in this boot
+  std::vector<cohort::simulation::Time> started_at_;  // by boot
+  bool under_way_ = false;  // somebody has joined in this boot but to begin again
+  bool serving_ = false;    // values have been sent in this boot
   std::uint64_t version_ = 0;
   bool known_ = false;  // the model has been seen in this boot
   int life_ = 0;
@@ -170,9 +178,9 @@ class Oracle {
   std::map<std::uint64_t, Kept> snapshots_;  // not yet on disk
   // By boot and version; several where the job has gone back.
   std::map<std::pair<int, std::uint64_t>, std::vector<std::vector<float>>> history_;
-  std::map<std::pair<int, std::uint64_t>, Time> made_at_;  // likewise
-  std::map<std::uint64_t, std::vector<Seen>> seen_;        // kSync: what workers got of a version
-  Time longest_write_ = 0;
+  std::map<std::pair<int, std::uint64_t>, cohort::simulation::Time> made_at_;  // likewise
+  std::map<std::uint64_t, std::vector<Seen>> seen_;  // kSync: what workers got of a version
+  cohort::simulation::Time longest_write_ = 0;
   std::uint64_t excused_ = 0;
 };
 

@@ -29,13 +29,13 @@ void Oracle::check_promise(const Promise& promise) const {
   }
 }
 
-void Oracle::call_ended(Time) {
+void Oracle::call_ended(cohort::simulation::Time) {
   for (const Promise& promise : promises_) check_promise(promise);
   promises_.clear();
 }
 
 void Oracle::server_sent(int process, const network::FrameHeader& header,
-                         std::span<const std::byte> payload, Time now) {
+                         std::span<const std::byte> payload, cohort::simulation::Time now) {
   Process& to = processes_[at(process)];
   const auto type = static_cast<ServerFrame>(header.type);
   if (type == ServerFrame::kAck || type == ServerFrame::kDropped ||
@@ -80,7 +80,8 @@ void Oracle::server_sent(int process, const network::FrameHeader& header,
   }
 }
 
-void Oracle::on_joined(int process, std::uint64_t incarnation, const JoinedBody& body, Time now) {
+void Oracle::on_joined(int process, std::uint64_t incarnation, const JoinedBody& body,
+                       cohort::simulation::Time now) {
   Process& to = processes_[at(process)];
   if (to.asked_with != 0 && incarnation != to.asked_with) {
     on_fenced(to, to.asked_with, now);
@@ -122,7 +123,7 @@ void Oracle::on_joined(int process, std::uint64_t incarnation, const JoinedBody&
   }
 }
 
-void Oracle::on_fenced(Process& process, std::uint64_t incarnation, Time now) {
+void Oracle::on_fenced(Process& process, std::uint64_t incarnation, cohort::simulation::Time now) {
   if (incarnation > process.fenced) {
     process.fenced = incarnation;
     process.fenced_in = boot_;
@@ -137,7 +138,8 @@ void Oracle::on_fenced(Process& process, std::uint64_t incarnation, Time now) {
   if (issued_[at(process.rank)] > incarnation) return;
   if (clocks_.may_be_gone(process.rank)) return;
   // After a restart being heard is not enough: all wait for what it has to repeat.
-  const Time patience = std::chrono::nanoseconds(ServerOptions().return_within).count();
+  const cohort::simulation::Time patience =
+      std::chrono::nanoseconds(ServerOptions().return_within).count();
   if (swarm_.mode == ServerMode::kSync && boot_ > 0 && process.joined_boot == boot_ &&
       process.hindered_until > process.joined_at && now - process.joined_at >= patience) {
     return;
@@ -147,7 +149,7 @@ void Oracle::on_fenced(Process& process, std::uint64_t incarnation, Time now) {
                            " is fenced, though it was neither silent nor replaced");
 }
 
-void Oracle::server_heard(int process, Time now) {
+void Oracle::server_heard(int process, cohort::simulation::Time now) {
   Process& from = processes_[at(process)];
   if (now - from.heard >= swarm_.evict_after) from.silent = true;
   from.heard = now;
@@ -175,7 +177,7 @@ void Oracle::server_got(int process, const network::FrameHeader& header,
   }
 }
 
-void Oracle::server_evicted(Rank rank, Time now) {
+void Oracle::server_evicted(Rank rank, cohort::simulation::Time now) {
   for (Process& process : processes_) {
     if (process.rank == rank && process.incarnation == issued_[at(rank)]) {
       on_fenced(process, process.incarnation, now);
@@ -184,7 +186,7 @@ void Oracle::server_evicted(Rank rank, Time now) {
   clocks_.evicted(rank);
 }
 
-bool Oracle::is_member(const Process& process, Time now) const {
+bool Oracle::is_member(const Process& process, cohort::simulation::Time now) const {
   return process.joined_boot == boot_ && !process.left &&
          process.incarnation == issued_in_boot_[at(process.rank)] &&
          process.incarnation > process.fenced &&  // which was judged when it happened
@@ -207,13 +209,13 @@ void Oracle::check_alone(Rank rank) const {
   }
 }
 
-void Oracle::server_lost(int process, Time now) {
+void Oracle::server_lost(int process, cohort::simulation::Time now) {
   Process& from = processes_[at(process)];
   from.disconnected_at = now;
   if (from.incarnation == issued_in_boot_[at(from.rank)]) clocks_.disconnected(from.rank);
 }
 
-void Oracle::check_abandoned(Time now) const {
+void Oracle::check_abandoned(cohort::simulation::Time now) const {
   for (const Process& process : processes_) {
     if (process.alive && is_member(process, now)) {
       fail(Breach::kOther,

@@ -45,10 +45,12 @@ void ServerProcess::persisted(int boot, std::uint64_t id) {
   if (boot != boot_ || !up() || writing_.count(id) == 0) return;
   if (world_.chance(world_.swarm().persist_fails)) {
     writing_.erase(id);
-    world_.on_server([&] { machine_->on_persist_failed(id, "disk full", moment(world_.now())); });
+    world_.on_server([&] {
+      machine_->on_persist_failed(id, "disk full", cohort::simulation::moment(world_.now()));
+    });
   } else {
     keep(id);
-    world_.on_server([&] { machine_->on_persisted(id, moment(world_.now())); });
+    world_.on_server([&] { machine_->on_persisted(id, cohort::simulation::moment(world_.now())); });
   }
 }
 

@@ -34,20 +34,22 @@ struct Swarm {
   bool keeps_state = false;
   int steps = 6;  // of every worker
 
-  std::array<Time, kFaultKinds> every = {};  // mean time between two faults of a kind; 0: never
-  Time calm_at = 0;                          // no fault from here on
-  Time evict_after = 2500 * kMillisecond;
-  Time evict_unconnected = 500 * kMillisecond;
-  Time silence = 3 * kSecond;  // after which an end of a connection gives it up
-  Time snapshot_every = kSecond;
-  Time persist_takes = 50 * kMillisecond;
+  std::array<cohort::simulation::Time, kFaultKinds> every =
+      {};                                // mean time between two faults of a kind; 0: never
+  cohort::simulation::Time calm_at = 0;  // no fault from here on
+  cohort::simulation::Time evict_after = 2500 * cohort::simulation::kMillisecond;
+  cohort::simulation::Time evict_unconnected = 500 * cohort::simulation::kMillisecond;
+  cohort::simulation::Time silence =
+      3 * cohort::simulation::kSecond;  // after which an end of a connection gives it up
+  cohort::simulation::Time snapshot_every = cohort::simulation::kSecond;
+  cohort::simulation::Time persist_takes = 50 * cohort::simulation::kMillisecond;
   double persist_fails = 0;
   double snapshot_survives = 0.5;  // written, though its server died before it knew
-  Time delay = kMillisecond;       // mean, of a frame
-  double split = 0;                // frames that arrive in two pieces
-  double unnoticed = 0;            // ends of connections of which the other end hears nothing
-  double lingering = 0;            // broken connections that still deliver, seconds later
-  Time compute = 100 * kMillisecond;
+  cohort::simulation::Time delay = cohort::simulation::kMillisecond;  // mean, of a frame
+  double split = 0;      // frames that arrive in two pieces
+  double unnoticed = 0;  // ends of connections of which the other end hears nothing
+  double lingering = 0;  // broken connections that still deliver, seconds later
+  cohort::simulation::Time compute = 100 * cohort::simulation::kMillisecond;
   double slowness = 1;  // of the last worker
   double poison = 0;    // pushes that hold a NaN
   std::size_t window_bytes = 1 << 20;

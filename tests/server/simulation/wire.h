@@ -56,8 +56,8 @@ class Channel {
     for (std::size_t i = first_; i < parcels_.size(); ++i) parcels_[i].copy_lent();
   }
 
-  Time last_arrival = 0;
-  Time clogged_until = 0;
+  cohort::simulation::Time last_arrival = 0;
+  cohort::simulation::Time clogged_until = 0;
   bool cut = false;                 // what is sent from now on goes nowhere
   int waiting = 0;                  // parcels that have arrived at a process that is stopped
   bool reading = false;             // the first piece of the front parcel has been taken
@@ -71,10 +71,10 @@ class Channel {
 struct Wire {
   std::uint32_t id = 0;
   int process = 0;
-  int boot = 0;                             // of the server
-  std::array<bool, 2> open = {true, true};  // whether the end still holds it
-  bool introduced = false;                  // the server knows whose it is
-  std::array<Time, 2> heard = {};           // when the end heard anything last
+  int boot = 0;                                        // of the server
+  std::array<bool, 2> open = {true, true};             // whether the end still holds it
+  bool introduced = false;                             // the server knows whose it is
+  std::array<cohort::simulation::Time, 2> heard = {};  // when the end heard anything last
   std::array<Channel, 2> towards = {};
 };
 

@@ -30,13 +30,13 @@ void WorkerProcess::send(const network::FrameHeader& header, std::span<const std
 }
 
 void WorkerProcess::connected() {
-  client_.on_connected(moment(world_.now()));
+  client_.on_connected(cohort::simulation::moment(world_.now()));
   drive();
 }
 
 void WorkerProcess::lost() {
   connection = 0;
-  client_.on_lost(moment(world_.now()));
+  client_.on_lost(cohort::simulation::moment(world_.now()));
   drive();
 }
 
@@ -47,7 +47,7 @@ std::optional<std::span<std::byte>> WorkerProcess::place_for(const network::Fram
 void WorkerProcess::frame(const network::FrameHeader& header, std::span<const std::byte> payload,
                           int boot) {
   if (header.type == static_cast<network::FrameType>(ServerFrame::kValues)) values_boot_ = boot;
-  client_.on_frame(header, payload, moment(world_.now()));
+  client_.on_frame(header, payload, cohort::simulation::moment(world_.now()));
   drive();
 }
 

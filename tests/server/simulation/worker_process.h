@@ -46,7 +46,7 @@ class WorkerProcess final : public ClientPorts {
   bool alive = true;
   bool paused = false;
   bool timer_missed = false;  // while it was stopped
-  Time clogged_until[2] = {0, 0};
+  cohort::simulation::Time clogged_until[2] = {0, 0};
 
  private:
   void drive();

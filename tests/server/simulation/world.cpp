@@ -7,9 +7,9 @@
 namespace cohort::server::simulation {
 namespace {
 
-constexpr Time kTickEvery = 100 * kMillisecond;
+constexpr cohort::simulation::Time kTickEvery = 100 * cohort::simulation::kMillisecond;
 // Peace until everybody must be done, besides the computing: a few evictions may have to pass.
-constexpr Time kPatience = 40 * kSecond;
+constexpr cohort::simulation::Time kPatience = 40 * cohort::simulation::kSecond;
 
 JobSpec make_spec(const Swarm& swarm) {
   JobSpec spec;
@@ -40,11 +40,12 @@ World::World(Seed seed, std::FILE* trace)
 Outcome World::run() {
   if (tracing()) say("schedule " + std::to_string(seed_) + ": " + swarm_.text());
   const double work = 1.5 * kMaxPushes * swarm_.slowness * static_cast<double>(swarm_.compute);
-  until_ = swarm_.calm_at + kPatience + static_cast<Time>(work);
+  until_ = swarm_.calm_at + kPatience + static_cast<cohort::simulation::Time>(work);
   try {
-    queue_.add(draw(kSecond), EventKind::kServerUp);
+    queue_.add(draw(cohort::simulation::kSecond), EventKind::kServerUp);
     for (Rank rank = 0; rank < swarm_.workers; ++rank) {
-      queue_.add(draw(kSecond), EventKind::kSpawn, static_cast<std::uint32_t>(rank));
+      queue_.add(draw(cohort::simulation::kSecond), EventKind::kSpawn,
+                 static_cast<std::uint32_t>(rank));
     }
     queue_.add(kTickEvery, EventKind::kTick);
     queue_.add(swarm_.calm_at, EventKind::kCalm);
@@ -135,7 +136,7 @@ void World::tick() {
   }
   live_wires_.resize(kept);
   if (!server_.up() || server_.paused) return;
-  on_server([&] { server_.machine().on_tick(moment(now_)); });
+  on_server([&] { server_.machine().on_tick(cohort::simulation::moment(now_)); });
   if (const auto why = server_.machine().finished()) finish_server(*why);
 }
 
@@ -147,9 +148,9 @@ void World::finish_server(const std::string& why) {
 }
 
 void World::stuck() {
-  std::string text = "not done " + std::to_string((until_ - swarm_.calm_at) / kSecond) +
-                     " s after the last fault: server " +
-                     (server_.up() ? server_.machine().text() : "is down");
+  std::string text =
+      "not done " + std::to_string((until_ - swarm_.calm_at) / cohort::simulation::kSecond) +
+      " s after the last fault: server " + (server_.up() ? server_.machine().text() : "is down");
   for (const auto& process : processes_) {
     if (!process->alive) continue;
     text += "; process " + std::to_string(process->index()) + " of worker " +
@@ -179,17 +180,19 @@ bool World::chance(double probability) {
   return probability > 0 && random_.uniform() < probability;
 }
 
-Time World::around(Time mean) {
-  return static_cast<Time>(-std::log(1 - random_.uniform()) * static_cast<double>(mean)) + 1;
+cohort::simulation::Time World::around(cohort::simulation::Time mean) {
+  return static_cast<cohort::simulation::Time>(-std::log(1 - random_.uniform()) *
+                                               static_cast<double>(mean)) +
+         1;
 }
 
-Time World::compute_time(Rank rank) {
+cohort::simulation::Time World::compute_time(Rank rank) {
   const double slowness = rank == swarm_.workers - 1 ? swarm_.slowness : 1;
-  return static_cast<Time>(static_cast<double>(swarm_.compute) * slowness *
-                           random_.uniform(0.7, 1.3));
+  return static_cast<cohort::simulation::Time>(static_cast<double>(swarm_.compute) * slowness *
+                                               random_.uniform(0.7, 1.3));
 }
 
-void World::wake_me(WorkerProcess& process, Time in, std::uint64_t generation) {
+void World::wake_me(WorkerProcess& process, cohort::simulation::Time in, std::uint64_t generation) {
   queue_.add(now_ + in, EventKind::kProcess, static_cast<std::uint32_t>(process.index()),
              generation);
 }
@@ -213,7 +216,7 @@ void World::worker_done(WorkerProcess& process) {
 
 void World::snapshot_begun(int boot, std::uint64_t id) {
   if (tracing()) say("snapshot " + std::to_string(id) + " is begun");
-  const Time takes = around(swarm_.persist_takes);
+  const cohort::simulation::Time takes = around(swarm_.persist_takes);
   oracle_.snapshot_takes(takes);
   queue_.add(now_ + takes, EventKind::kPersisted, static_cast<std::uint32_t>(boot), id);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/random.h"
+#include "simulation/events.h"
 #include "simulation/oracle.h"
 #include "simulation/server_process.h"
 #include "simulation/swarm.h"
@@ -46,15 +47,15 @@ class World {
   Outcome run();
 
   // For the processes.
-  Time now() const { return now_; }
+  cohort::simulation::Time now() const { return now_; }
   Seed seed() const { return seed_; }
   const Swarm& swarm() const { return swarm_; }
   const JobSpec& spec() const { return spec_; }
   Oracle& oracle() { return oracle_; }
   bool chance(double probability);
   std::int64_t draw(std::uint64_t below) { return static_cast<std::int64_t>(random_.below(below)); }
-  Time compute_time(Rank rank);
-  void wake_me(WorkerProcess& process, Time in, std::uint64_t generation);
+  cohort::simulation::Time compute_time(Rank rank);
+  void wake_me(WorkerProcess& process, cohort::simulation::Time in, std::uint64_t generation);
   int pushes_of(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)].pushes; }
   int next_push(Rank rank);  // -1 when there is no number left
   // Now and then, or for sure.
@@ -102,9 +103,9 @@ class World {
   void end_channel(Wire& wire, End to);
   void break_wire(Wire& wire);
   void heartbeat(Wire& wire);
-  Time blocked_until(const Wire& wire, End to) const;
+  cohort::simulation::Time blocked_until(const Wire& wire, End to) const;
   bool stopped(const Wire& wire, End end) const;
-  Time delay();
+  cohort::simulation::Time delay();
   Wire& wire(std::uint64_t id) { return wires_[static_cast<std::size_t>(id - 1)]; }
 
   // faults.cpp
@@ -113,7 +114,7 @@ class World {
   void calm();
   void spawn(Rank rank);
   void crash_worker(WorkerProcess& process);
-  void pause_worker(WorkerProcess& process, Time length);
+  void pause_worker(WorkerProcess& process, cohort::simulation::Time length);
   void wake_worker(WorkerProcess& process);
   void crash_server();
   void restart_job();
@@ -121,8 +122,8 @@ class World {
   void take_checkpoint();
   void end_job();
   void wake_server();
-  WorkerProcess* some_worker();  // one that lives and is awake
-  Time around(Time mean);        // exponential
+  WorkerProcess* some_worker();                                    // one that lives and is awake
+  cohort::simulation::Time around(cohort::simulation::Time mean);  // exponential
 
   void note(const Event& event);
   bool tracing() const { return trace_.wanted(); }
@@ -132,16 +133,16 @@ class World {
   Swarm swarm_;
   JobSpec spec_;
   RandomStream random_;
-  Trace trace_;
-  EventQueue queue_;
+  cohort::simulation::Trace trace_;
+  Events queue_;
   Oracle oracle_;
   ServerProcess server_;
   std::deque<Wire> wires_;
   std::vector<std::uint32_t> live_wires_;
   std::vector<std::unique_ptr<WorkerProcess>> processes_;
   std::array<RankState, kMaxWorkers> ranks_ = {};
-  Time now_ = 0;
-  Time until_ = 0;
+  cohort::simulation::Time now_ = 0;
+  cohort::simulation::Time until_ = 0;
   std::shared_ptr<const Checkpoint> saved_ = {};      // null: nothing yet
   std::shared_ptr<const Checkpoint> restarted_ = {};  // what new processes come with
   std::uint64_t beginnings_ = 0;                      // of the job, when it was restarted

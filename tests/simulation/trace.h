@@ -7,7 +7,7 @@
 
 #include "simulation/virtual_time.h"
 
-namespace cohort::server::simulation {
+namespace cohort::simulation {
 
 class Trace {
  public:
@@ -30,4 +30,4 @@ class Trace {
   std::uint64_t hash_ = 0xcbf29ce484222325;
 };
 
-}  // namespace cohort::server::simulation
+}  // namespace cohort::simulation

@@ -1,11 +1,11 @@
-#include "collectives/elastic_messages.h"
+#include "membership/group_messages.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/error.h"
 
-namespace cohort::collectives {
+namespace cohort::membership {
 namespace {
 
 // What is sent for each rank of who is there; with kWasThere added for those of the answer before.
@@ -56,8 +56,9 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-Bytes living_message(LivingKind kind, std::uint64_t operation, std::span<const std::byte> payload) {
-  const LivingHeader header{kind, 0, operation};
+Bytes elastic_message(ElasticKind kind, std::uint64_t operation,
+                      std::span<const std::byte> payload) {
+  const ElasticHeader header{kind, 0, operation};
   Bytes bytes;
   bytes.reserve(sizeof header + payload.size());
   append_number(bytes, header);
@@ -65,8 +66,8 @@ Bytes living_message(LivingKind kind, std::uint64_t operation, std::span<const s
   return bytes;
 }
 
-LivingMessage read_living(Rank from, std::span<const std::byte> message) {
-  LivingHeader header;
+ElasticMessage read_elastic(Rank from, std::span<const std::byte> message) {
+  ElasticHeader header;
   if (message.size() < sizeof header) {
     throw PeerError("rank " + std::to_string(from) + " sent a message that is none");
   }
@@ -74,7 +75,7 @@ LivingMessage read_living(Rank from, std::span<const std::byte> message) {
   return {header, message.subspan(sizeof header)};
 }
 
-Bytes encode(const LivingAnswer& answer) {
+Bytes encode(const ElasticAnswer& answer) {
   Bytes bytes;
   append_number<std::int32_t>(bytes, answer.leader);
   append_number<std::int32_t>(bytes, answer.before.leader);
@@ -100,9 +101,9 @@ Bytes encode(const LivingAnswer& answer) {
   return bytes;
 }
 
-LivingAnswer read_answer(std::span<const std::byte> bytes, int size) {
+ElasticAnswer read_answer(std::span<const std::byte> bytes, int size) {
   Reader reader(bytes);
-  LivingAnswer answer;
+  ElasticAnswer answer;
   answer.leader = reader.number<std::int32_t>();
   answer.before.leader = reader.number<std::int32_t>();
   for (const Rank leader : {answer.leader, answer.before.leader}) {
@@ -142,19 +143,19 @@ std::vector<Bytes> read_table(std::span<const std::byte> bytes, int size) {
   return parts;
 }
 
-Bytes encode_pair(std::span<const std::byte> first, std::span<const std::byte> second) {
+Bytes encode(const Succession& succession) {
   Bytes bytes;
-  bytes.reserve(sizeof(std::uint64_t) + first.size() + second.size());
-  append_piece(bytes, first);
-  append(bytes, second);
+  append_piece(bytes, succession.last);
+  append_number<std::uint8_t>(bytes, succession.part ? 1 : 0);
+  if (succession.part) append(bytes, *succession.part);
   return bytes;
 }
 
-std::pair<std::span<const std::byte>, std::span<const std::byte>> read_pair(
-    std::span<const std::byte> bytes) {
+Succession read_succession(std::span<const std::byte> bytes) {
   Reader reader(bytes);
-  const auto first = reader.piece();
-  return {first, reader.rest()};
+  Succession succession{reader.piece(), {}};
+  if (reader.number<std::uint8_t>() != 0) succession.part = reader.rest();
+  return succession;
 }
 
-}  // namespace cohort::collectives
+}  // namespace cohort::membership
