@@ -152,7 +152,7 @@ Bytes ElasticCollectives::operate(std::span<const std::byte> own,
   group_.contribute({own.begin(), own.end()}, std::move(combine), Clock::now());
   wait_for(lock, deadline, [&] { return group_.answered() >= operation; });
   const auto result = group_.answer().result;
-  const Bytes copy(result.begin(), result.end());
+  Bytes copy(result.begin(), result.end());
   take_answer(lock);
   return copy;
 }

@@ -39,6 +39,7 @@ class WorkerChannel : protected network::LinkHandler {
   // everything that may matter to somebody who waits.
   WorkerChannel(boost::asio::io_context& io, const WorkerOptions& options, Rank server,
                 network::Address address, std::string name, std::function<void()> changed);
+  ~WorkerChannel() override;
 
   void connect(Deadline deadline);  // the first time; later by itself
   bool connecting() const { return connector_ != nullptr || link_ != nullptr; }
@@ -48,7 +49,6 @@ class WorkerChannel : protected network::LinkHandler {
   std::string text() const;  // "server 1 at host:port (what it waits for)"
 
  protected:
-  ~WorkerChannel() override;
   void serve(ConversationClient& client) { client_ = &client; }  // before connect()
   network::Link* link() const { return link_.get(); }
   // Before what was lent to it, or the client, goes.

@@ -59,7 +59,8 @@ class SwampServer::Implementation final : private SwampServerPorts {
       const auto state = folder_->load([&](const std::string& text) { log("warning: " + text); });
       if (state) snapshot = from_state(*state, options_.state_dir);
     }
-    SwampServerSettings settings{options_};
+    const membership::MembershipOptions& membership = options_;
+    SwampServerSettings settings{membership};
     settings.keeps_state = folder_ != nullptr;
     settings.told = options_.told;
     settings.seed = random_seed();

@@ -19,7 +19,7 @@ class Faults(ServersTest):
     def test_a_killed_worker_does_not_stop_the_others(self):
         for mode in ("async", "ssp", "sync"):
             with self.subTest(mode=mode):
-                server = self.serve(0, None, "--idle-exit", 3)
+                server = self.serve(0, None, "--idle-exit", 60)
                 settings = [*changed(self.LONG, iterations=1000), "--server-mode", mode,
                             *self.SLOWLY]
                 name = f"job-{mode}"
