@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "core/clock.h"
 #include "engine/batch_uploader.h"
 #include "engine/resident_data.h"
 
@@ -17,11 +16,7 @@ class LoadedBatches final : public BatchSource {
         loader_(make_loader(dataset, order, options, placement.device)),
         upload_(placement) {}
 
-  double wait() override {
-    const Clock::time_point asked = Clock::now();
-    batch_ = loader_.next();
-    return seconds_between(asked, Clock::now());
-  }
+  void wait() override { batch_ = loader_.next(); }
 
   BatchTensors take() override { return upload_(std::exchange(batch_, {}), shape_); }
 

@@ -25,8 +25,8 @@ class BatchSource {
   BatchSource& operator=(const BatchSource&) = delete;
   virtual ~BatchSource() = default;
 
-  // Waits until what the next batch is made of is there; returns how many seconds that took.
-  virtual double wait() = 0;
+  // Waits until what the next batch is made of is there.
+  virtual void wait() = 0;
 
   // The batch that was waited for. May itself wait for the device, while it computes on earlier
   // ones.

@@ -9,7 +9,6 @@
 #include <set>
 #include <utility>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "data/array_dataset.h"
 #include "kernels/images.h"
@@ -73,11 +72,7 @@ class MadeBatches final : public BatchSource {
     }
   }
 
-  double wait() override {
-    const Clock::time_point asked = Clock::now();
-    order_.batch(step_, refs_);
-    return seconds_between(asked, Clock::now());
-  }
+  void wait() override { order_.batch(step_, refs_); }
 
   BatchTensors take() override {
     const auto slot = static_cast<std::size_t>(step_) % events_.size();

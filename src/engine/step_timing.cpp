@@ -30,7 +30,9 @@ StepTiming time_worker(const config::RunConfig& config, const data::DataSplits& 
       before = worker.traffic();
       start = Clock::now();
     }
-    const double waited = source->wait();
+    const Clock::time_point asked = Clock::now();
+    source->wait();
+    const double waited = seconds_between(asked, Clock::now());
     worker.arrivals().begin(i, waited);
     const BatchTensors batch = source->take();
     const std::int64_t samples = worker.order().samples_of_all(i);

@@ -112,8 +112,10 @@ void Trainer::one_step(BatchSource& source) {
   TrainingOutcome& outcome = state_.outcome;
   const Step step = state_.done;
   parts.group.doing(step, Phase::kLoading);
+  const Clock::time_point asked = Clock::now();
   COHORT_FAILPOINT("training.load.rank" + std::to_string(state_.options.step.rank));
-  const double waited = source.wait();
+  source.wait();
+  const double waited = seconds_between(asked, Clock::now());
   parts.group.doing(step, Phase::kComputing);
   if (parts.arrivals != nullptr) parts.arrivals->begin(step, waited);
   const BatchTensors batch = source.take();
