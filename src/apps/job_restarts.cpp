@@ -59,10 +59,10 @@ int run_with_restarts(const JobRestarts& restarts, std::vector<std::string> argu
     if (!failed || restart > restarts.most) return status;
     if (!folder) folder = run_of_job(restarts.runs_dir, restarts.job, since);
     if (folder && resumed.empty()) arguments = arguments_to_resume(arguments, *folder);
-    restarts.say("cohort: the job failed; it is started again " +
-                 (folder ? "from the last checkpoint of " + folder->string()
-                         : std::string("from its beginning")) +
-                 " (" + std::to_string(restart) + " of " + std::to_string(restarts.most) + ")\n");
+    restarts.say(
+        "cohort: the job failed; it is started again " +
+        (folder ? "and goes on with " + folder->string() : std::string("from its beginning")) +
+        " (" + std::to_string(restart) + " of " + std::to_string(restarts.most) + ")\n");
   }
 }
 

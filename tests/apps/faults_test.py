@@ -159,8 +159,8 @@ class Restarts(JobTest):
                 killed = time.monotonic()
                 err = self.assert_ends_as_if_nothing_had_happened(job, engine)
                 self.assertLess(time.monotonic() - killed, patiently(10))
-                self.assertIn(f"cohort: the job failed; it is started again from the last checkpoint "
-                              f"of runs/{engine} (1 of 1)\n", err)
+                self.assertIn(f"cohort: the job failed; it is started again and goes on with "
+                              f"runs/{engine} (1 of 1)\n", err)
                 self.assertRegex(err, f"resuming from runs/{engine}/checkpoints/step-")
 
     def test_a_job_without_a_checkpoint_begins_again(self):
